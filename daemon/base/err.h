@@ -13,7 +13,8 @@
  * A simulated zone that is full is an outcome (ZONE_E_EXHAUSTED): the emulator
  * works as intended. malloc() failing is -ENOMEM: the emulator is in trouble.
  *
- * Threads: the trace switch is set once before threads start.
+ * Ownership: nothing is kept.
+ * Threads:   the trace switch is set once before threads start.
  */
 
 #include "base/base.h"

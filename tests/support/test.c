@@ -34,8 +34,8 @@ static bool select_tests(const char *suite_name, const char *test_name)
 
 		CU_set_suite_active(s, in_suite);
 		for (CU_pTest t = s->pTest; t; t = t->pNext) {
-			bool on = in_suite && (!test_name ||
-					       !strcmp(t->pName, test_name));
+			bool on = in_suite &&
+				  (!test_name || !strcmp(t->pName, test_name));
 
 			CU_set_test_active(t, on);
 			any |= on;
