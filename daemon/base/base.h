@@ -15,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define _must_check_	 __attribute__((warn_unused_result))
-#define _printf_(f, a)	 __attribute__((format(printf, f, a)))
-#define _cleanup_(fn)	 __attribute__((cleanup(fn)))
-#define _unused_	 __attribute__((unused))
-#define _public_	 __attribute__((visibility("default")))
+#define _must_check_   __attribute__((warn_unused_result))
+#define _printf_(f, a) __attribute__((format(printf, f, a)))
+#define _cleanup_(fn)  __attribute__((cleanup(fn)))
+#define _unused_       __attribute__((unused))
+#define _public_       __attribute__((visibility("default")))
 
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) ((uint64_t)(n) << 20)
@@ -32,7 +32,7 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define container_of(ptr, type, member)                                        \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define MIN(a, b)                                                              \
 	({                                                                     \
