@@ -4,8 +4,9 @@
 /*
  * The clocks. mm/ and heap/ never include this: they are told the time.
  *
- * Units:   nanoseconds.
- * Threads: any.
+ * Units:     nanoseconds.
+ * Ownership: no state.
+ * Threads:   any.
  */
 
 #include "base/base.h"
