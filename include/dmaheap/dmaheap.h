@@ -11,12 +11,22 @@
  *            free call.
  * Threads:   a handle may be used from several threads; requests of one handle
  *            are answered in turn. After fork() the child reconnects by itself
- *            at its first request; fds and mappings are inherited as usual.
+ *            at its first request; fds and mappings are inherited as usual. A
+ *            thread must not be cancelled within a call.
+ *
+ * When the daemon goes away, buffers stay as they are. The next request waits
+ * up to 10 s after that for a daemon on the same socket, connects, hands it
+ * this process's live buffers when it is a new daemon, and is then sent to it.
+ * Not handed over are fds in flight in a socket and, without CAP_SYS_ADMIN or
+ * CAP_CHECKPOINT_RESTORE, buffers of which only a mapping is left: those stay
+ * valid outside the new daemon's books.
  *
  * Functions that return int give 0 or more on success and a negated errno on
  * failure. These can come from any function that talks to the daemon:
  * -ECONNREFUSED and -ENOENT (no daemon), -ECONNRESET (it went away and did not
- * come back in time), -EMFILE (no free fd here), -EPROTO (not a dmaheapd).
+ * come back in time, or it hung up twice on this request), -EMFILE (no free fd
+ * here; what came was closed), -EPROTO (not a dmaheapd), -ETIMEDOUT (it does
+ * not answer a new connection).
  */
 
 #include <stddef.h>
@@ -60,9 +70,9 @@ struct dmaheap *dmaheap_close(struct dmaheap *dh);
  * @fd_flags:   O_RDONLY, O_WRONLY or O_RDWR, and O_CLOEXEC
  * @heap_flags: must be 0
  *
- * Return: the new fd, or -EINVAL (length, flags), -ENOENT (heap), -ENOMEM (node,
- * budget or host exhausted), -EDQUOT (a quota of the caller's uid), or the
- * errors above.
+ * Return: the new fd, or -EINVAL (length, flags), -ENOENT (heap), -ENOMEM
+ * (node, budget or host exhausted), -EDQUOT (a quota of the caller's uid), or
+ * the errors above.
  */
 int dmaheap_alloc(struct dmaheap *dh, const char *heap, uint64_t len_bytes,
 		  uint32_t fd_flags, uint64_t heap_flags);
@@ -74,13 +84,13 @@ int dmaheap_alloc(struct dmaheap *dh, const char *heap, uint64_t len_bytes,
  * All or nothing; @count is 1..DMAHEAP_ALLOC_MAX_COUNT.
  * Return: 0, or as dmaheap_alloc().
  */
-int dmaheap_alloc_many(struct dmaheap *dh, const char *heap,
-		       uint64_t len_bytes, uint32_t fd_flags,
-		       uint64_t heap_flags, uint32_t count, int *ret_fds);
+int dmaheap_alloc_many(struct dmaheap *dh, const char *heap, uint64_t len_bytes,
+		       uint32_t fd_flags, uint64_t heap_flags, uint32_t count,
+		       int *ret_fds);
 
 /**
  * dmaheap_alloc_ex() - dmaheap_alloc_many() with the daemon's report
- * @ret_reports: receives @count reports on success
+ * @ret_reports: NULL, or receives @count reports on success
  * @ret_error:   NULL, or receives on failure the daemon's sentence of why, at
  *               most @error_bytes with its NUL; "" when the daemon said nothing
  *
@@ -100,7 +110,8 @@ int dmaheap_alloc_ex(struct dmaheap *dh, const char *heap, uint64_t len_bytes,
  * The address is congruent to the file offset modulo 2 MiB and the pages are
  * mapped in before it returns. munmap() frees.
  *
- * Return: the address, or MAP_FAILED and errno as of mmap().
+ * Return: the address, or MAP_FAILED and errno as of mmap(); EINVAL also when
+ * @len_bytes is more than the buffer has.
  */
 void *dmaheap_map(int fd, size_t len_bytes, int prot);
 
@@ -154,9 +165,9 @@ struct dmaheap_message {
 	void *reply; /* the caller's buffer; may be NULL */
 	size_t reply_capacity_bytes;
 	size_t reply_bytes; /* set to what was stored */
-	int *reply_fds;	    /* the caller's array; may be NULL */
+	int *reply_fds;     /* the caller's array; may be NULL */
 	size_t reply_fds_capacity;
-	size_t n_reply_fds; /* set to what was stored */
+	size_t n_reply_fds;                       /* set to what was stored */
 	char error[DMAHEAP_ERROR_TEXT_MAX_BYTES]; /* set: "" or the reason */
 };
 
@@ -164,10 +175,12 @@ struct dmaheap_message {
  * dmaheap_call() - send any request of protocol.h and wait for its answer
  * @msg: see the struct; everything that it points to stays the caller's
  *
- * Fds that do not fit @reply_fds_capacity are closed.
+ * Fds that do not fit @reply_fds_capacity are closed; the others are
+ * close-on-exec.
  *
- * Return: 0, -EMSGSIZE (the reply is longer than its buffer; what fits is
- * there), the daemon's status, or the errors above.
+ * Return: 0, -EINVAL (too long or too many fds for one message), -EMSGSIZE (the
+ * reply is longer than its buffer; what fits is there), the daemon's status, or
+ * the errors above.
  */
 int dmaheap_call(struct dmaheap *dh, struct dmaheap_message *msg);
 
