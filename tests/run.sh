@@ -35,7 +35,7 @@ build() { # STAGE PRESET [CMAKE-ARGS...]
 	preset=$2
 	shift 2
 	echo "== $stage: building"
-	if cmake --preset "$preset" "$@" >"$out/log" 2>&1 &&
+	if cmake --preset "$preset" -DDMAHEAP_TESTS=ON "$@" >"$out/log" 2>&1 &&
 		cmake --build --preset "$preset" >"$out/log" 2>&1; then
 		record passed "$stage" build
 		return 0
