@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "heap/heap_private.h"
 
 #define RUN_BLOCKS_MAX ((UINT32_C(1) << 28) - 1)
 
@@ -86,4 +87,84 @@ int buffer_append(struct buffer *buffer, uint64_t pfn, unsigned int order)
 				    .order = order & 0xfu};
 	buffer->composition[order]++;
 	return 0;
+}
+
+struct buffer *buffer_new(struct heap *heap, uint32_t uid, uint64_t len_bytes)
+{
+	struct buffer *buffer = calloc(1, sizeof(*buffer));
+
+	if (!buffer)
+		return NULL;
+	buffer->heap = heap;
+	buffer->uid = uid;
+	buffer->len_bytes = len_bytes;
+	list_init(&buffer->set_link);
+	list_init(&buffer->park_link);
+	list_init(&buffer->bucket_link);
+	return buffer;
+}
+
+void buffer_register(struct buffer *buffer, uint64_t id)
+{
+	struct heap_set *set = buffer->heap->set;
+	struct list_node *after = set->buffers.prev;
+
+	if (id == 0)
+		id = set->next_id;
+	/* New ids are the largest; only adopted ones look further. */
+	while (after != &set->buffers &&
+	       list_entry(after, struct buffer, set_link)->id > id)
+		after = after->prev;
+	if (after != &set->buffers &&
+	    list_entry(after, struct buffer, set_link)->id == id) {
+		id = set->next_id;
+		after = set->buffers.prev;
+	}
+	buffer->id = id;
+	set->next_id = MAX(set->next_id, id + 1);
+	list_add_head(after, &buffer->set_link);
+}
+
+void buffer_destroy(struct buffer *buffer)
+{
+	assert(buffer->table.size_bytes == 0);
+	list_remove(&buffer->set_link);
+	list_remove(&buffer->park_link);
+	list_remove(&buffer->bucket_link);
+	free(buffer->runs);
+	free(buffer);
+}
+
+void buffer_for_each_block(const struct buffer *buffer,
+			   void (*fn)(void *ctx, uint64_t pfn,
+				      unsigned int order),
+			   void *ctx)
+{
+	for (uint32_t i = 0; i < buffer->n_runs; i++) {
+		const struct buffer_run *run = &buffer->runs[i];
+
+		for (uint64_t n = 0; n < run->n_blocks; n++)
+			fn(ctx, run->pfn + (n << run->order), run->order);
+	}
+}
+
+struct give_ctx {
+	struct node *node;
+	struct node_request *req;
+};
+
+static void give_block(void *ctx, uint64_t pfn, unsigned int order)
+{
+	const struct give_ctx *give = ctx;
+
+	node_free_block(give->node, give->req, pfn, order);
+}
+
+void buffer_give_to_node(struct buffer *buffer, struct node_request *req)
+{
+	struct heap_set *set = buffer->heap->set;
+	struct give_ctx give = {.node = set->node, .req = req};
+
+	buffer_for_each_block(buffer, give_block, &give);
+	kvalloc_release(&set->kv, req, &buffer->table);
 }

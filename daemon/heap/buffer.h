@@ -68,8 +68,9 @@ struct buffer {
 	struct kv_block table; /* charge of the block table */
 	uint32_t composition[POLICY_ORDER_COUNT]; /* blocks by order */
 	char name[BUFFER_NAME_BYTES];             /* set by the caller */
-	struct list_node set_link;  /* heap_set::buffers, by rising id */
-	struct list_node park_link; /* heap::parked, oldest first */
+	struct list_node set_link;    /* heap_set::buffers, by rising id */
+	struct list_node park_link;   /* heap::parked, oldest first */
+	struct list_node bucket_link; /* heap::parked_by_size, best first */
 };
 
 /* Return: number of blocks of all orders. */

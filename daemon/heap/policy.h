@@ -39,7 +39,7 @@ enum {
 };
 
 struct policy {
-	char name[POLICY_NAME_BYTES]; /* "custom" after a change by hand */
+	char name[POLICY_NAME_BYTES]; /* "840-mid*": with changes by hand */
 	uint32_t n_steps;
 	uint8_t order[POLICY_STEPS_MAX]; /* never rising, ends in 0 */
 	uint32_t gfp[POLICY_ORDER_COUNT];
@@ -50,7 +50,7 @@ struct policy {
 
 /* What is wrong and what is allowed, in one sentence without file and line. */
 struct policy_error {
-	char text[256];
+	char text[512];
 };
 
 /**

@@ -23,6 +23,9 @@
 
 #define HEAP_NAME_BYTES    32u
 #define HEAP_ALIASES_BYTES 128u
+/* heap_request::fallback: NODE_FALLBACK_* of mm/node.h, and: */
+#define HEAP_FALLBACK_TOO_LARGE 1u /* the rest of the buffer is smaller */
+
 #define HEAP_FLAG_UNCACHED 0x1u /* shown to clients; same memory */
 
 struct node;
@@ -65,7 +68,7 @@ struct heap_request {
 	/* received on success and on HEAP_E_NO_MEMORY: */
 	uint64_t spent_ns; /* the modelled device's whole latency */
 	uint64_t stall_ns; /* of it in reclaim and compaction */
-	uint8_t fallback[POLICY_ORDER_COUNT]; /* enum dmaheap_fallback values */
+	uint8_t fallback[POLICY_ORDER_COUNT]; /* as HEAP_FALLBACK_* */
 };
 
 struct heap_pool_stats {
@@ -169,14 +172,18 @@ int heap_alloc(struct heap *heap, struct heap_request *req, struct buffer **ret)
 /**
  * heap_find_parked() - the parked buffer that a request should take whole
  *
- * Of the same uid and size, parked last. NULL as well if the policy, walked
+ * Of the same uid and size, the best composition, the one parked last among
+ * equals. NULL as well if the policy, walked
  * over pools (those of parked buffers too) and free lists, would give a better
  * composition.
  */
 struct buffer *heap_find_parked(struct heap *heap, uint32_t uid,
 				uint64_t len_bytes);
 
-/* PARKED -> LIVE under a new id; a pool hit of each of its blocks. */
+/*
+ * PARKED -> LIVE, with its old id (which names its memory) and no name; a pool
+ * hit of each of its blocks.
+ */
 void heap_take_parked(struct heap *heap, struct buffer *buffer);
 
 /* LIVE -> RELEASED: the blocks stay its own until heap_finish(). */
