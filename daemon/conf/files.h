@@ -27,6 +27,10 @@
 int conf_read_file(const char *path, size_t max_bytes, char **ret_text,
 		   size_t *ret_len) _must_check_;
 
+/* Fills @err with what conf_read_file()'s failure @r means: "path: reason". */
+void conf_file_error(const char *path, int r, size_t max_bytes,
+		     struct conf_error *err);
+
 /* The files of a snapshot; NULL: that one is not there. */
 struct conf_texts {
 	char *buddyinfo;

@@ -117,27 +117,10 @@ int conf_entry_percent_or_size(const struct conf_entry *entry,
 			       uint64_t whole_bytes, uint64_t *ret,
 			       struct conf_error *err) _must_check_;
 
-/*
- * The same on bare texts, for command lines and lists. Return: 0, or -EINVAL
- * (not of that form) or -ERANGE (does not fit 64 bits).
- */
-int conf_parse_u64(const char *text, uint64_t *ret) _must_check_;
-/* "4096", "4K", "1G"; no sign, no fraction, no blank. */
-int conf_parse_size(const char *text, uint64_t *ret) _must_check_;
-/* on, off, yes, no, true, false, 1, 0. */
-int conf_parse_bool(const char *text, bool *ret) _must_check_;
-/* @ret_percent is true when @text was "N%", N being 0..100. */
+/* "N%" of 0 to 100, or a size as parse_size() takes it; @ret_percent tells
+ * which. Return: 0, or -EINVAL or -ERANGE as base/parse.h. */
 int conf_parse_percent_or_size(const char *text, uint64_t *ret_value,
 			       bool *ret_percent) _must_check_;
-
-/**
- * conf_list_next() - the next word of a list separated by blanks or commas
- * @list:       advanced past the word
- * @buf:        receives it, NUL-terminated
- *
- * Return: the word's length, 0 at the end, or -ERANGE when it does not fit.
- */
-int conf_list_next(const char **list, char *buf, size_t size) _must_check_;
 
 /* A size as people write it: exact, with
  * the largest unit that divides it. Return: @buf. */
