@@ -47,7 +47,7 @@ struct conn_limits {
 	unsigned int max_in_flight;    /* requests without a reply, >= 1 */
 };
 
-/* 5 s, 10 s, 256 KiB, 16. */
+/* 5 s, 10 s, 1 MiB, 16. */
 extern const struct conn_limits conn_limits_default;
 
 /* A request; valid inside on_request() only: copy what must live longer. */

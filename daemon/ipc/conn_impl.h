@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What conn.c, outbox.c and listener.c share; private to them.
+ *
+ * Units:     *_ns, *_bytes.
+ * Ownership: a listener owns its connections, a connection its outbox.
+ * Threads:   the loop's thread.
+ */
+
+#include "base/base.h"
+#include "base/list.h"
+#include "ipc/conn.h"
+#include "ipc/loop.h"
+
+/* Replies that could not be sent yet, and the watch on who does not read. */
+struct outbox {
+	struct list_node queue; /* struct waiting, oldest first */
+	size_t queue_bytes;
+	unsigned int n_unread_fds; /* sent since the peer had read them all */
+	bool no_refs; /* the last try met ETOOMANYREFS or ENOBUFS */
+	struct loop_timer retry_timer;
+	struct loop_timer stall_timer;
+	uint64_t n_sent;
+	/* As of the last look of stall_timer: */
+	uint64_t seen_n_sent;
+	int seen_unread_bytes;
+	unsigned int n_stalls;
+};
+
+struct conn {
+	struct listener *listener;
+	struct list_node link; /* listener::conns */
+	int fd;
+	struct loop_socket *socket;
+	struct conn_peer peer;
+	struct conn_limits limits;
+	bool greeted;
+	bool closing;
+	bool reading;
+	unsigned int n_in_flight;
+	struct loop_timer handshake_timer;
+	struct loop_timer close_timer;
+	struct outbox outbox;
+	void *user;
+};
+
+struct listener {
+	struct loop *loop;
+	int fd;
+	int spare_fd;
+	struct loop_acceptor *acceptor;
+	struct loop_timer resume_timer;
+	struct conn_limits limits;
+	const struct conn_ops *ops;
+	void *ctx;
+	struct list_node conns;   /* the living, in order of arrival */
+	struct list_node leaving; /* closed, on_closed() still to come */
+	struct listener_stats stats;
+};
+
+/* ---- outbox.c ---- */
+
+void outbox_init(struct conn *conn);
+
+/* Drops what waits. */
+void outbox_fini(struct conn *conn);
+
+/* Sends now or later, or closes @conn. @fds as in conn_reply(). */
+void outbox_send(struct conn *conn, const struct dmaheap_header *header,
+		 const struct iovec *iov, size_t n_iov, int *fds, size_t n_fds);
+
+/* The peer may have read. */
+void outbox_on_room(struct conn *conn);
+
+/* ---- conn.c ---- */
+
+/* Consumes @fd. Return: 0, -ENOMEM, or as of getsockopt(). */
+int conn_new(struct listener *listener, int fd) _must_check_;
+
+/* Ends a connection that is on listener::leaving: on_closed(), then free. */
+void conn_finish(struct conn *conn);
+
+/* Reads on, if the limits allow. */
+void conn_read_on(struct conn *conn);
+
+/* Tells the user of a fault, and closes. */
+void conn_fail(struct conn *conn, int err, const char *text);
