@@ -49,6 +49,16 @@ unsigned int fake_count_fds(void)
 	return n - 3; /* ".", ".." and the directory itself */
 }
 
+bool fake_settle_fds(unsigned int want)
+{
+	for (unsigned int i = 0; i < 2000; i++) {
+		if (fake_count_fds() == want)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 int fake_buffer(uint64_t len_bytes, const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -79,3 +79,6 @@ int fake_buffer(uint64_t len_bytes, const char *name);
 
 /* Return: how many fds this process has open. */
 unsigned int fake_count_fds(void);
+
+/* Waits until so many are open: the fake closes its own in its own time. */
+bool fake_settle_fds(unsigned int want);
