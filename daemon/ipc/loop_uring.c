@@ -668,14 +668,17 @@ static int restrict_and_enable(struct uring_loop *u,
 	}
 	/* Spares a reference count in each wait; works without as well. */
 	(void)io_uring_register_ring_fd(&u->ring);
-	r = io_uring_register_restrictions(&u->ring, rules, ARRAY_SIZE(rules));
+	/* liburing 2.3 declares functions for these two and exports neither. */
+	r = io_uring_register((unsigned int)u->ring.ring_fd,
+			      IORING_REGISTER_RESTRICTIONS, rules,
+			      ARRAY_SIZE(rules));
 	if (r < 0)
 		return refuse(reason, r, "io_uring restrictions: %s",
 			      strerror(-r));
-	r = io_uring_enable_rings(&u->ring);
+	r = io_uring_register((unsigned int)u->ring.ring_fd,
+			      IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 	if (r < 0)
-		return refuse(reason, r, "io_uring_enable_rings: %s",
-			      strerror(-r));
+		return refuse(reason, r, "enabling io_uring: %s", strerror(-r));
 	/* A filter may allow the set-up and refuse the use. */
 	r = io_uring_get_events(&u->ring);
 	if (r < 0)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "loop_support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+#define PATIENCE_NS (10 * NSEC_PER_SEC)
+
+enum loop_kind test_loop_kind;
+void (*test_loop_set_up)(void);
+
+void test_loop_use_uring(void)
+{
+	test_loop_kind = LOOP_URING;
+	test_loop_set_up();
+}
+
+void test_loop_use_epoll(void)
+{
+	test_loop_kind = LOOP_EPOLL;
+	test_loop_set_up();
+}
+
+bool test_loop_has_uring(void)
+{
+	char reason[256];
+	struct loop *loop;
+
+	if (loop_new(&loop, LOOP_URING, reason, sizeof(reason)) == 0) {
+		loop_free(loop);
+		return true;
+	}
+	printf("without the io_uring suite: %s\n", reason);
+	return false;
+}
+
+struct loop *test_loop_new(void)
+{
+	char reason[256];
+	struct loop *loop = NULL;
+
+	T_REQUIRE(loop_new(&loop, test_loop_kind, reason, sizeof(reason)) == 0);
+	return loop;
+}
+
+struct waiter {
+	struct loop *loop;
+	struct loop_timer timer;
+	bool (*done)(void *);
+	void *ctx;
+	uint64_t until_ns;
+	bool is_done;
+};
+
+static void on_tick(void *ctx)
+{
+	struct waiter *w = ctx;
+	uint64_t now_ns = clock_now_ns();
+
+	w->is_done = w->done(w->ctx);
+	if (w->is_done || now_ns > w->until_ns)
+		loop_stop(w->loop);
+	else
+		loop_timer_set(w->loop, &w->timer, now_ns + NSEC_PER_MSEC);
+}
+
+static bool run(struct loop *loop, bool (*done)(void *), void *ctx,
+		uint64_t patience_ns)
+{
+	struct waiter w = {.loop = loop,
+			   .done = done,
+			   .ctx = ctx,
+			   .until_ns = clock_now_ns() + patience_ns};
+
+	loop_timer_init(&w.timer, on_tick, &w);
+	loop_timer_set(loop, &w.timer, 0);
+	CU_ASSERT_EQUAL(loop_run(loop), 0);
+	loop_timer_clear(loop, &w.timer);
+	return w.is_done;
+}
+
+bool test_loop_run_until(struct loop *loop, bool (*done)(void *), void *ctx)
+{
+	return run(loop, done, ctx, PATIENCE_NS);
+}
+
+static bool never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+void test_loop_run_for(struct loop *loop, unsigned int ms)
+{
+	(void)run(loop, never, NULL, ms * NSEC_PER_MSEC);
+}
+
+unsigned int test_count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	T_REQUIRE(dir != NULL);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", "..", and the directory's own */
+}
