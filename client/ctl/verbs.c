@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/verbs.h"
+
+#include "ctl/ctl.h"
+
+const struct verb *const verbs[] = {
+	&verb_wait,         &verb_stop,   &verb_alloc,    &verb_stats,
+	&verb_pools,        &verb_heaps,  &verb_buffers,  &verb_buddyinfo,
+	&verb_pagetypeinfo, &verb_vmstat, &verb_slabinfo, &verb_quota,
+	&verb_policy,       &verb_shrink, &verb_reload,   NULL,
+};
