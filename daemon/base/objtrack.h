@@ -7,9 +7,7 @@
  * of an active one, and what is left at shutdown. A report tells both
  * histories: how the object came to its state, and who does what now.
  *
- * Its records come from a pool of two levels: a global one of up to
- * OBJTRACK_POOL_BATCHES batches, refilled from a slab cache when it falls below
- * a quarter, and a few batches per worker in front, moved a batch at a time.
+ * Its records come from a pool of two levels, see base/record_pool.h.
  *
  * Units:     slots are batches of OBJTRACK_BATCH records of 40 bytes.
  * Ownership: the tracker owns its records, never the objects: a key is an
@@ -21,11 +19,10 @@
  */
 
 #include "base/base.h"
+#include "base/record_pool.h"
 #include "base/slab.h"
 
-#define OBJTRACK_BATCH         16u
-#define OBJTRACK_POOL_BATCHES  64u /* global pool when full */
-#define OBJTRACK_POOL_LOW      (OBJTRACK_POOL_BATCHES / 4)
+#define OBJTRACK_BATCH         RECORD_POOL_BATCH
 #define OBJTRACK_RECORD_BYTES  40u
 #define OBJTRACK_SLOTS_DEFAULT 8u
 #define OBJTRACK_SLOTS_MAX     64u
