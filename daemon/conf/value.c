@@ -49,9 +49,8 @@ const char *conf_format_size(char *buf, size_t size, uint64_t bytes)
 	return buf;
 }
 
-_printf_(3, 0) static void format_error(struct conf_error *err,
-					const char *prefix, const char *format,
-					va_list args)
+static void format_error(struct conf_error *err, const char *prefix,
+			 const char *format, va_list args)
 {
 	size_t len = MIN(strlen(prefix), sizeof(err->text) - 1);
 
