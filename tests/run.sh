@@ -186,11 +186,11 @@ build_only() { # STAGE CMAKE-ARGS...
 	shift
 	echo "== $stage: building"
 	if cmake -B "build/$stage" -G Ninja -DDMAHEAP_WERROR=ON "$@" >"$out/log" 2>&1 &&
-		cmake --build "build/$stage" >"$out/log" 2>&1; then
+		cmake --build "build/$stage" -- -k 0 >"$out/log" 2>&1; then
 		record passed "$stage" build
 	else
-		grep -E 'error|warning' "$out/log" | head -n 30
-		tail -n 20 "$out/log"
+		grep -E "(error|warning): " "$out/log" | sort -u | head -n 60
+		tail -n 3 "$out/log"
 		record failed "$stage" build
 	fi
 }

@@ -13,22 +13,20 @@
 
 #define FIRST_CAP 64u
 
-static void *resize(const struct strbuf *sb, size_t new_bytes)
+static void *grow(const struct strbuf *sb, size_t new_bytes)
 {
 	if (sb->memory)
 		return sb->memory->resize(sb->memory->ctx, sb->s, sb->cap,
 					  new_bytes);
-	if (new_bytes == 0) {
-		free(sb->s);
-		return NULL;
-	}
 	return realloc(sb->s, new_bytes);
 }
 
 static void release(struct strbuf *sb)
 {
-	if (sb->s)
-		(void)resize(sb, 0);
+	if (sb->s && sb->memory)
+		(void)sb->memory->resize(sb->memory->ctx, sb->s, sb->cap, 0);
+	else
+		free(sb->s);
 	sb->s = NULL;
 	sb->len = 0;
 	sb->cap = 0;
@@ -67,7 +65,7 @@ static bool reserve(struct strbuf *sb, size_t more)
 		return true;
 
 	cap = grown_cap(sb, need);
-	s = resize(sb, cap);
+	s = grow(sb, cap);
 	if (!s) {
 		fail(sb);
 		return false;

@@ -12,12 +12,24 @@
 #include "conf/files.h"
 #include "conf/utf8.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+/* gcc 12 takes a store to an array element of unknown index for one that may
+ * overwrite the only pointer to what keep() returned. */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 /*
  * libinih asks read_line() for one line at a time and calls on_entry() for each
  * key and for each continuation line. What it would silently accept or cut is
  * refused in read_line(), which also knows the line's number. An entry is
  * complete only when the next one begins, since its value may go on.
  */
+
+/* A text that the file's sections and entries point at. */
+struct conf_text {
+	struct conf_text *next;
+	char bytes[];
+};
 
 /* libinih's own line buffer is smaller than CONF_LINE_MAX_BYTES by default. */
 #define INI_LINE_BYTES ((int)CONF_LINE_MAX_BYTES + 3)
@@ -67,6 +79,28 @@ static struct conf_entry *last_entry(struct parser *p)
 	return &section->entries[section->n_entries - 1];
 }
 
+/* Return: true while the last entry's value may go on. */
+static bool value_is_open(struct parser *p)
+{
+	const struct conf_entry *entry = last_entry(p);
+
+	return entry && !entry->value;
+}
+
+/* Return: a copy of @text that lives as long as @ini, or NULL. */
+static const char *keep(struct conf_ini *ini, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	struct conf_text *copy = malloc(sizeof(*copy) + bytes);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy->bytes, text, bytes);
+	copy->next = ini->texts;
+	ini->texts = copy;
+	return copy->bytes;
+}
+
 /* The value of the entry that was being read is complete. */
 static void finish_value(struct parser *p)
 {
@@ -79,7 +113,10 @@ static void finish_value(struct parser *p)
 		       CONF_VALUE_MAX_BYTES);
 		return;
 	}
-	entry->value = strbuf_steal(&p->value);
+	entry->value = strbuf_failed(&p->value)
+			       ? NULL
+			       : keep(p->ini, strbuf_string(&p->value));
+	strbuf_reset(&p->value);
 	if (!entry->value)
 		p->r = -ENOMEM;
 }
@@ -91,35 +128,35 @@ static void *grow_array(void *array, size_t n, size_t size)
 		       : array;
 }
 
-static bool section_exists(struct parser *p, const char *kind, const char *name)
+/* Return: a section at the end, or NULL when there is no memory. */
+static struct conf_section *append_section(struct conf_ini *ini)
 {
-	return conf_ini_find(p->ini, kind, name) != NULL;
+	struct conf_section *sections =
+		grow_array(ini->sections, ini->n_sections, sizeof(*sections));
+
+	if (!sections)
+		return NULL;
+	ini->sections = sections;
+	sections[ini->n_sections] = (struct conf_section){.file = ini->file};
+	return &sections[ini->n_sections++];
 }
 
 static int add_section(struct parser *p, const char *kind, const char *name)
 {
-	struct conf_ini *ini = p->ini;
-	struct conf_section *sections, *section;
+	const struct conf_section *twin = conf_ini_find(p->ini, kind, name);
+	struct conf_section *section;
 
-	if (!(p->flags & CONF_REPEAT_SECTIONS) && section_exists(p, kind, name))
+	if (twin && !(p->flags & CONF_REPEAT_SECTIONS))
 		return refuse(p,
 			      "[%s%s%s]: section is already there, at line "
 			      "%u; write its keys there",
-			      kind, *name ? " " : "", name,
-			      conf_ini_find(ini, kind, name)->line);
-	sections =
-		grow_array(ini->sections, ini->n_sections, sizeof(*sections));
-	if (!sections)
+			      kind, *name ? " " : "", name, twin->line);
+	section = append_section(p->ini);
+	if (!section)
 		return p->r = -ENOMEM;
-	ini->sections = sections;
-	section = &sections[ini->n_sections];
-	*section = (struct conf_section){
-		.file = ini->file,
-		.line = p->line,
-		.kind = strdup(kind),
-		.name = strdup(name),
-	};
-	ini->n_sections++;
+	section->line = p->line;
+	section->kind = keep(p->ini, kind);
+	section->name = keep(p->ini, name);
 	if (!section->kind || !section->name)
 		p->r = -ENOMEM;
 	return p->r;
@@ -174,7 +211,7 @@ static int add_entry(struct parser *p, const char *key)
 	entries[section->n_entries] = (struct conf_entry){
 		.file = p->ini->file,
 		.line = p->line,
-		.key = strdup(key),
+		.key = keep(p->ini, key),
 	};
 	if (!entries[section->n_entries].key)
 		return p->r = -ENOMEM;
@@ -191,7 +228,7 @@ static int on_entry(void *user, const char *section_name, const char *key,
 	(void)section_name; /* cut to 49 bytes: parse_section() has the whole */
 	if (p->r)
 		return 0;
-	if (p->line_is_indented && last_entry(p) && !last_entry(p)->value) {
+	if (p->line_is_indented && value_is_open(p)) {
 		if (p->value.len && *value)
 			strbuf_append_char(&p->value, ' ');
 	} else {
@@ -263,8 +300,7 @@ static void digest_line(struct parser *p, char *line)
 	} else if (*first == '[') {
 		if (parse_section(p, line) == 0)
 			strcpy(line, "[s]"); /* ends a continuation */
-	} else if (*first && !(p->line_is_indented && last_entry(p) &&
-			       !last_entry(p)->value)) {
+	} else if (*first && !(p->line_is_indented && value_is_open(p))) {
 		check_entry_line(p, first);
 	}
 }
@@ -318,7 +354,7 @@ int conf_ini_parse(struct conf_ini **ret, const char *file, const char *text,
 	ini = calloc(1, sizeof(*ini));
 	if (!ini)
 		return -ENOMEM;
-	ini->file = strdup(file);
+	ini->file = keep(ini, file);
 	if (!ini->file)
 		return -ENOMEM;
 	p.ini = ini;
@@ -361,25 +397,19 @@ int conf_ini_read(struct conf_ini **ret, const char *path, unsigned int flags,
 	return r;
 }
 
-static void free_section(struct conf_section *section)
-{
-	for (size_t i = 0; i < section->n_entries; i++) {
-		free((char *)(uintptr_t)section->entries[i].key);
-		free((char *)(uintptr_t)section->entries[i].value);
-	}
-	free(section->entries);
-	free((char *)(uintptr_t)section->kind);
-	free((char *)(uintptr_t)section->name);
-}
-
 struct conf_ini *conf_ini_free(struct conf_ini *ini)
 {
 	if (!ini)
 		return NULL;
+	while (ini->texts) {
+		struct conf_text *next = ini->texts->next;
+
+		free(ini->texts);
+		ini->texts = next;
+	}
 	for (size_t i = 0; i < ini->n_sections; i++)
-		free_section(&ini->sections[i]);
+		free(ini->sections[i].entries);
 	free(ini->sections);
-	free(ini->file);
 	free(ini);
 	return NULL;
 }

@@ -52,10 +52,13 @@ struct conf_section {
 	size_t n_entries;
 };
 
+struct conf_text; /* where they are kept */
+
 struct conf_ini {
-	char *file;
+	const char *file;
 	struct conf_section *sections; /* in the order of the file */
 	size_t n_sections;
+	struct conf_text *texts;
 };
 
 #define CONF_REPEAT_SECTIONS 0x1u /* [step] may come many times (scenarios) */

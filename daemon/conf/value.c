@@ -49,8 +49,9 @@ const char *conf_format_size(char *buf, size_t size, uint64_t bytes)
 	return buf;
 }
 
-static void format_error(struct conf_error *err, const char *prefix,
-			 const char *format, va_list args)
+_printf_(3, 0) static void format_error(struct conf_error *err,
+					const char *prefix, const char *format,
+					va_list args)
 {
 	size_t len = MIN(strlen(prefix), sizeof(err->text) - 1);
 
