@@ -138,7 +138,8 @@ int handle_exchange(struct dmaheap *dh, const struct wire_request *req,
 {
 	int r = wire_send(dh->sock, req, ++dh->seq);
 
-	if (r)
+	/* A daemon that refuses a connection has said why before it closed. */
+	if (r && !(r == -ECONNRESET && req->opcode == DMAHEAP_OP_HELLO))
 		return r;
 	return wire_receive(dh->sock, req->opcode, dh->seq, dh->buffer, ret);
 }

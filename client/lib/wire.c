@@ -95,14 +95,21 @@ void wire_close_fds(struct wire_reply *reply)
 	reply->n_fds = 0;
 }
 
+/* A connection is refused before any request was read, hence with seq 0. */
+static bool is_refusal(const struct dmaheap_header *h)
+{
+	return h->opcode == DMAHEAP_OP_HELLO && h->seq == 0 && h->status < 0;
+}
+
 static bool header_is_good(const struct dmaheap_header *h, uint16_t opcode,
 			   uint64_t seq, size_t payload_bytes, size_t n_fds)
 {
 	return h->magic == DMAHEAP_PROTOCOL_MAGIC &&
 	       h->version == DMAHEAP_PROTOCOL_VERSION && h->opcode == opcode &&
 	       h->flags == DMAHEAP_F_REPLY &&
-	       h->payload_bytes == payload_bytes && h->seq == seq &&
-	       h->n_fds == n_fds && h->status <= 0 && h->status >= -ERRNO_MAX;
+	       h->payload_bytes == payload_bytes &&
+	       (h->seq == seq || is_refusal(h)) && h->n_fds == n_fds &&
+	       h->status <= 0 && h->status >= -ERRNO_MAX;
 }
 
 /* Turns one received packet into @reply, or says what is wrong with it. */
@@ -127,6 +134,16 @@ static int parse_reply(const struct msghdr *msg, size_t n_bytes,
 	return 0;
 }
 
+static ssize_t receive(int sock, struct msghdr *msg)
+{
+	ssize_t n;
+
+	do {
+		n = recvmsg(sock, msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
 int wire_receive(int sock, uint16_t opcode, uint64_t seq, void *buffer,
 		 struct wire_reply *ret)
 {
@@ -141,9 +158,11 @@ int wire_receive(int sock, uint16_t opcode, uint64_t seq, void *buffer,
 	ssize_t n;
 	int r;
 
-	do {
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	n = receive(sock, &msg);
+	/* One who closes with something unread resets first; what was sent
+	 * before that is still here. */
+	if (n < 0 && errno == ECONNRESET)
+		n = receive(sock, &msg);
 	if (n < 0)
 		return is_gone(errno) ? -ECONNRESET : -errno;
 	collect_fds(&msg, &reply);

@@ -455,6 +455,48 @@ static void hello_tells_of_the_daemon(void)
 	CU_ASSERT_STRING_EQUAL(hello.daemon_version, "fake");
 }
 
+/* Accepts one connection, refuses it unheard, as over a limit. */
+static void *refuse_one(void *arg)
+{
+	static const char text[] = "too many connections";
+	const struct dmaheap_header header = {.magic = DMAHEAP_PROTOCOL_MAGIC,
+					      .version =
+						      DMAHEAP_PROTOCOL_VERSION,
+					      .opcode = DMAHEAP_OP_HELLO,
+					      .flags = DMAHEAP_F_REPLY,
+					      .payload_bytes = sizeof(text) - 1,
+					      .status = -EDQUOT};
+	char bytes[sizeof(header) + sizeof(text) - 1];
+	int fd = accept(*(int *)arg, NULL, NULL);
+
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), text, sizeof(text) - 1);
+	if (fd < 0 || send(fd, bytes, sizeof(bytes), 0) < 0)
+		perror("refuse_one");
+	close(fd);
+	return NULL;
+}
+
+static void a_connection_that_is_refused_unheard_gives_the_status(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct dmaheap *refused = NULL;
+	pthread_t thread;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/refuses",
+		 fake_dir());
+	T_REQUIRE(bind(listener, (struct sockaddr *)&address,
+		       sizeof(address)) == 0);
+	T_REQUIRE(listen(listener, 1) == 0);
+	T_REQUIRE(pthread_create(&thread, NULL, refuse_one, &listener) == 0);
+	CU_ASSERT_EQUAL(dmaheap_connect(&refused, address.sun_path), -EDQUOT);
+	CU_ASSERT_PTR_NULL(refused);
+	pthread_join(thread, NULL);
+	close(listener);
+	unlink(address.sun_path);
+}
+
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
@@ -485,6 +527,8 @@ int main(int argc, char **argv)
 		{"sync checks its arguments as the kernel does",
 		 sync_checks_its_arguments_as_the_kernel_does},
 		{"hello tells of the daemon", hello_tells_of_the_daemon},
+		{"a connection that is refused unheard gives the status",
+		 a_connection_that_is_refused_unheard_gives_the_status},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
