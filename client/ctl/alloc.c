@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/hold.h"
 #include "ctl/json.h"
 #include "ctl/names.h"
 #include "ctl/table.h"
@@ -20,7 +20,7 @@ static const char *heap = "system";
 static const char *name;
 static uint64_t count = 1;
 static double hold_s = -1; /* until a signal */
-static bool hold, hold_for, fill;
+static bool hold, fill;
 
 static const struct option options[] = {
 	{.name = "--heap",
@@ -276,33 +276,15 @@ static int become_command(const struct buffer *buffers)
 	return ctl_fail("alloc: %s: %s", ctl_rest[0], strerror(errno));
 }
 
-static void wait_for_end(const sigset_t *signals)
-{
-	struct timespec ts = {.tv_sec = (time_t)hold_s,
-			      .tv_nsec =
-				      (long)((hold_s - (double)(time_t)hold_s) *
-					     1e9)};
-
-	if (hold_for)
-		sigtimedwait(signals, NULL, &ts);
-	else
-		sigwaitinfo(signals, NULL);
-}
-
 static int hold_buffers(const struct ctl *ctl, const struct buffer *buffers)
 {
-	sigset_t signals;
 	int r;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
 	/* Before the report: who reads it may send the signal at once. */
-	sigprocmask(SIG_BLOCK, &signals, NULL);
+	hold_begin();
 	r = show(ctl, buffers);
 	if (r == CTL_OK)
-		wait_for_end(&signals);
+		hold_wait(hold_s);
 	return r;
 }
 
@@ -338,7 +320,6 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	if (hold && *ctl_rest)
 		return ctl_misuse(ctl, "--hold and a command exclude each "
 				       "other: the command holds the buffers");
-	hold_for = hold_s >= 0;
 	r = ctl_connect(ctl);
 	if (r)
 		return r;

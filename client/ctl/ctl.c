@@ -114,24 +114,31 @@ static void bound_stats(struct dmaheap_stats *s)
 #undef END
 }
 
+int ctl_copy_stats(struct ctl *ctl, struct dmaheap_stats **ret)
+{
+	struct dmaheap_stats *stats = malloc(sizeof(*stats));
+	int r;
+
+	if (!stats)
+		return -ENOMEM;
+	r = dmaheap_stats(ctl->dh, stats);
+	if (r) {
+		free(stats);
+		return r;
+	}
+	bound_stats(stats);
+	*ret = stats;
+	return 0;
+}
+
 int ctl_stats(struct ctl *ctl, struct dmaheap_stats **ret)
 {
-	struct dmaheap_stats *stats;
 	int r = ctl_connect(ctl);
 
 	if (r)
 		return r;
-	stats = malloc(sizeof(*stats));
-	if (!stats)
-		return ctl_fail("stats: out of memory");
-	r = dmaheap_stats(ctl->dh, stats);
-	if (r) {
-		free(stats);
-		return ctl_fail("stats: %s", strerror(-r));
-	}
-	bound_stats(stats);
-	*ret = stats;
-	return CTL_OK;
+	r = ctl_copy_stats(ctl, ret);
+	return r ? ctl_fail("stats: %s", strerror(-r)) : CTL_OK;
 }
 
 /* Adds one part to @text. Return: NULL after a message. */

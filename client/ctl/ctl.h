@@ -103,6 +103,9 @@ int ctl_call(struct ctl *ctl, const char *what, struct dmaheap_message *msg)
  */
 int ctl_stats(struct ctl *ctl, struct dmaheap_stats **ret) _must_check_;
 
+/* ctl_stats() without connecting and messages. Return: 0 or a negated errno. */
+int ctl_copy_stats(struct ctl *ctl, struct dmaheap_stats **ret) _must_check_;
+
 /**
  * ctl_text() - fetch a text that comes in parts (NODE, POLICY)
  * @msg:         the request, whose payload is @req; filled in again per part

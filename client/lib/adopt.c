@@ -16,7 +16,15 @@
 #include "lib/handle.h"
 #include "lib/origin.h"
 
+/* "/memfd:dmaheap:HEAP:ID"; the stats segment's has no ID. */
 #define MEMFD_PREFIX "/memfd:dmaheap:"
+
+static bool is_buffer_name(const char *path)
+{
+	size_t n = strlen(MEMFD_PREFIX);
+
+	return !strncmp(path, MEMFD_PREFIX, n) && strchr(path + n, ':');
+}
 
 /* A buffer of this process: an fd, or only the mapping [start, end). */
 struct found {
@@ -49,13 +57,16 @@ static int add(struct search *s, const struct found *f)
 
 static int consider_fd(struct search *s, int dir, const char *name)
 {
-	char target[sizeof(MEMFD_PREFIX)];
+	char target[128];
 	struct found f = {.fd = atoi(name)};
 	struct stat st;
+	ssize_t n;
 
-	if (readlinkat(dir, name, target, sizeof(target) - 1) !=
-		    (ssize_t)strlen(MEMFD_PREFIX) ||
-	    memcmp(target, MEMFD_PREFIX, strlen(MEMFD_PREFIX)) != 0)
+	n = readlinkat(dir, name, target, sizeof(target) - 1);
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	if (!is_buffer_name(target))
 		return 0;
 	if (fstat(f.fd, &st) < 0)
 		return 0; /* another thread closed it meanwhile */
@@ -87,7 +98,7 @@ static int consider_mapping(struct search *s, const char *line)
 
 	if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &f.start, &f.end, &inode,
 		   &path_at) != 3 ||
-	    strncmp(line + path_at, MEMFD_PREFIX, strlen(MEMFD_PREFIX)) != 0)
+	    !is_buffer_name(line + path_at))
 		return 0;
 	f.ino = inode;
 	return add(s, &f);
