@@ -67,6 +67,11 @@ void backing_recycle(struct backing *b _unused_,
 {
 }
 
+void backing_forget(struct backing *b _unused_,
+		    struct backing_buffer *bb _unused_)
+{
+}
+
 void backing_drop(struct backing *b _unused_,
 		  struct backing_buffer *bb _unused_)
 {

@@ -292,6 +292,10 @@ int backing_adopt(struct backing *b, int fd, struct backing_buffer **ret,
 		  struct backing_identity *ret_id,
 		  char error[BACKING_ERROR_BYTES]) _must_check_;
 
+/* Undoes backing_adopt(): the buffer is its holders' alone again, its content
+ * untouched. The pointer is gone. */
+void backing_forget(struct backing *b, struct backing_buffer *bb);
+
 /* Return: the buffer whose memfd this is, or NULL. */
 struct backing_buffer *backing_find(struct backing *b, dev_t dev, ino_t ino);
 
