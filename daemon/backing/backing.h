@@ -18,7 +18,7 @@
  *
  * Units:     *_bytes, *_ns; order is log2 of pages of page_size_bytes.
  * Ownership: a backing_buffer belongs to the caller from backing_create() until
- *            backing_drop() or backing_cancel(). backing_free() needs all back.
+ *            backing_drop() or backing_cancel(); backing_free() takes the rest.
  * Threads:   every function is for one thread, the loop's, and so are all
  *            callbacks, which run inside backing_dispatch() only. That thread
  *            never maps, unmaps or touches buffer memory: the workers do, at
@@ -34,7 +34,8 @@
 
 #define BACKING_ORDER_COUNT     11u /* orders 0..10 */
 #define BACKING_RUNS_MAX        16u
-#define BACKING_HEAP_NAME_BYTES 32u /* with NUL */
+#define BACKING_CREATING_MAX    4096u /* beyond: BACKING_E_BUSY */
+#define BACKING_HEAP_NAME_BYTES 32u   /* with NUL */
 #define BACKING_REASON_BYTES    112u
 #define BACKING_ERROR_BYTES     320u
 
@@ -105,6 +106,7 @@ struct backing_params {
 	unsigned int n_workers;     /* 0: 2; at most 16 */
 	bool manage_thp;            /* set the kernel's switches; needs root */
 	uint32_t orders;            /* mask of the orders that policies use */
+	uint32_t page_size_bytes;   /* of those orders; 0: 4096 */
 	const char *thp_state_file; /* where manage_thp notes what to restore */
 	const struct backing_ops *ops;
 	void *ctx; /* for @ops */
@@ -147,7 +149,8 @@ struct backing_stats {
 	enum backing_kind mode; /* in force */
 	enum backing_lifetime lifetime;
 	char reason[BACKING_REASON_BYTES]; /* why not a better one, or "" */
-	uint64_t resident_bytes;           /* filled or being filled or freed */
+	char lifetime_reason[BACKING_REASON_BYTES]; /* why not exact, or "" */
+	uint64_t resident_bytes; /* filled or being filled or freed */
 	uint64_t parked_bytes;
 	uint64_t n_buffers; /* memfds that exist */
 	uint64_t n_parked;

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backing/buffer.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+/*
+ * The loop's half of making a buffer; make.c is the workers'. A buffer that
+ * found too little memory waits while memory is being given back, and is tried
+ * again then.
+ */
+
+#define N_WAITS_MAX 4u /* for drops, before a buffer is refused */
+
+static uint64_t runs_bytes(const struct backing_spec *spec)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < spec->n_runs; i++)
+		bytes += ((uint64_t)spec->runs[i].n_blocks *
+			  spec->page_size_bytes)
+			 << spec->runs[i].order;
+	return bytes;
+}
+
+int backing_create(struct backing *b, const struct backing_spec *spec,
+		   backing_created_fn done, void *ctx,
+		   struct backing_buffer **ret)
+{
+	struct backing_buffer *bb;
+	struct making *m;
+
+	assert(spec->n_runs <= BACKING_RUNS_MAX && spec->len_bytes > 0);
+	assert(runs_bytes(spec) == spec->len_bytes);
+	assert(strlen(spec->heap) < BACKING_HEAP_NAME_BYTES);
+	if (b->n_creating >= BACKING_CREATING_MAX)
+		return BACKING_E_BUSY;
+	bb = buffer_new(b, spec->len_bytes, spec->uid, spec->client);
+	m = calloc(1, sizeof(*m));
+	if (!bb || !m) {
+		free(bb);
+		free(m);
+		return err_raise(-ENOMEM);
+	}
+	bb->making = m;
+	m->bb = bb;
+	m->spec = *spec;
+	memcpy(m->runs, spec->runs, spec->n_runs * sizeof(m->runs[0]));
+	snprintf(m->heap, sizeof(m->heap), "%s", spec->heap);
+	m->done = done;
+	m->ctx = ctx;
+	m->submitted_ns = clock_now_ns();
+	m->reason = "";
+	b->n_creating++;
+	list_add_tail(&b->creating, &m->link);
+	bb->job.step = make_step;
+	*ret = bb;
+	workers_submit(b->workers, &bb->job);
+	return 0;
+}
+
+void create_end(struct backing *b, struct backing_buffer *bb)
+{
+	list_remove(&bb->making->link);
+	b->n_creating--;
+	free(bb->making);
+	bb->making = NULL;
+}
+
+void backing_cancel(struct backing *b, struct backing_buffer *bb)
+{
+	assert(bb->state == BUFFER_CREATING && bb->making->done);
+	bb->making->done = NULL;
+	atomic_store(&bb->cancelled, true);
+	if (bb->making->waits) { /* not with the workers now */
+		create_end(b, bb);
+		buffer_free(bb);
+	}
+}
+
+/* Memory is short: have parked buffers dropped and wait for that, if it can
+ * help. Return: true if the buffer will be tried again. */
+static bool wait_for_memory(struct backing *b, struct backing_buffer *bb)
+{
+	struct making *m = bb->making;
+
+	if (m->n_waits >= N_WAITS_MAX)
+		return false;
+	if (b->n_dropping == 0 && b->ops.pressure && !m->pressed) {
+		m->pressed = true;
+		b->ops.pressure(b->ctx, bb->size_bytes);
+	}
+	if (b->n_dropping == 0)
+		return false;
+	m->n_waits++;
+	m->waits = true;
+	list_remove(&m->link);
+	list_add_tail(&b->waiting, &m->link);
+	return true;
+}
+
+void create_retry_waiting(struct backing *b)
+{
+	list_for_each_safe(pos, &b->waiting)
+	{
+		struct making *m = list_entry(pos, struct making, link);
+
+		list_remove(&m->link);
+		list_add_tail(&b->creating, &m->link);
+		m->waits = false;
+		workers_submit(b->workers, &m->bb->job);
+	}
+}
+
+void buffer_created(struct backing *b, struct backing_buffer *bb)
+{
+	struct making *m = bb->making;
+	backing_created_fn done = m->done;
+	struct backing_info info = {
+		.got = (enum backing_kind)bb->kind,
+		.reason = m->reason[0] ? m->reason : b->reason,
+		.error = m->error,
+		.queue_ns = m->queue_ns,
+		.populate_ns = m->populate_ns,
+	};
+	void *ctx = m->ctx;
+	int r = m->r;
+
+	if (done && r == BACKING_E_BUDGET && wait_for_memory(b, bb))
+		return;
+	if (r) {
+		if (done)
+			done(ctx, r, bb, &info);
+		create_end(b, bb);
+		buffer_free(bb);
+		return;
+	}
+	bb->state = BUFFER_READY;
+	bb->making = NULL; /* the callback may open it, or drop it */
+	list_remove(&m->link);
+	b->n_creating--;
+	buffer_enter(b, bb, m->wd);
+	if (done)
+		done(ctx, 0, bb, &info);
+	else
+		backing_drop(b, bb);
+	free(m);
+}

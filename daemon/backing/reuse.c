@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "backing/buffer.h"
+#include "backing/fill.h"
+#include "backing/memfd.h"
+#include "base/fd.h"
+
+/*
+ * What happens to a buffer that nobody refers to: it is verified and zeroed for
+ * its next use, or its memory is given back. A verification that fails turns
+ * the one into the other within the same job.
+ */
+
+/* One punch may take long for small pages: 64 MiB of them some 3 ms. */
+#define DROP_CHUNK_BYTES MIB(64)
+
+enum job_result drop_step(struct job *job, struct worker *worker _unused_)
+{
+	struct backing_buffer *bb =
+		container_of(job, struct backing_buffer, job);
+	uint64_t len = MIN(bb->size_bytes - bb->done_bytes, DROP_CHUNK_BYTES);
+
+	/* It cannot fail for a sealed memfd; if it did, close frees as well. */
+	(void)memfd_punch(bb->own, bb->done_bytes, len);
+	bb->done_bytes += len;
+	if (bb->done_bytes < bb->size_bytes)
+		return JOB_MORE;
+	bb->own = fd_close(bb->own);
+	budget_sub_resident(bb->backing->budget, bb->size_bytes);
+	return JOB_DONE;
+}
+
+static enum job_result turn_into_drop(struct backing_buffer *bb,
+				      enum backing_recycled why,
+				      struct worker *worker)
+{
+	bb->recycled = (uint8_t)why;
+	bb->done_bytes = 0;
+	bb->job.step = drop_step;
+	return drop_step(&bb->job, worker);
+}
+
+/* Only a buffer that is not of 2 MiB folios yet gains by it. */
+static bool wants_collapse(const struct backing_buffer *bb)
+{
+	return bb->backing->in_force == BACKING_COLLAPSE &&
+	       bb->kind == BACKING_PLAIN && bb->size_bytes >= FILL_HUGE_BYTES;
+}
+
+/* Zeroes the next chunk, or collapses it in a second round. */
+static int recycle_chunk(struct backing_buffer *bb, struct worker *worker)
+{
+	uint64_t len = MIN(bb->size_bytes - bb->done_bytes, FILL_CHUNK_BYTES);
+	int r;
+
+	if (!bb->zeroed)
+		r = fill_zero(&worker->window, bb->own,
+			      (enum backing_kind)bb->kind, bb->done_bytes, len);
+	else
+		r = fill_collapse(&worker->window, bb->own, bb->done_bytes,
+				  len);
+	if (bb->zeroed && r && r != -EAGAIN) {
+		/* No free 2 MiB block now: it stays as it is, and good. */
+		bb->done_bytes = bb->size_bytes;
+		return 0;
+	}
+	if (r)
+		return r;
+	bb->done_bytes += len;
+	if (bb->done_bytes < bb->size_bytes)
+		return 0;
+	if (bb->zeroed) {
+		bb->kind = BACKING_COLLAPSE;
+	} else if (wants_collapse(bb)) {
+		bb->zeroed = true;
+		bb->done_bytes = 0;
+	}
+	return 0;
+}
+
+enum job_result recycle_step(struct job *job, struct worker *worker)
+{
+	struct backing_buffer *bb =
+		container_of(job, struct backing_buffer, job);
+	int r;
+
+	if (atomic_load(&bb->cancelled) || !bb->backing->recycle)
+		return turn_into_drop(bb, BACKING_DROPPED_NEVER, worker);
+	/* Holes cost nothing to look for, and filling them would. */
+	if (bb->done_bytes == 0 && !bb->zeroed &&
+	    !memfd_is_whole(bb->own, bb->size_bytes))
+		return turn_into_drop(bb, BACKING_DROPPED_HOLES, worker);
+	r = recycle_chunk(bb, worker);
+	if (r == -EAGAIN)
+		return turn_into_drop(bb, BACKING_DROPPED_PINNED, worker);
+	else if (r)
+		return turn_into_drop(bb, BACKING_DROPPED_ERROR, worker);
+	if (bb->done_bytes < bb->size_bytes)
+		return JOB_MORE;
+	if (!memfd_lease_is_whole(bb->own))
+		return turn_into_drop(bb, BACKING_DROPPED_OPEN, worker);
+	bb->recycled = BACKING_PARKABLE;
+	return JOB_DONE;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#include "backing/workers.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+/*
+ * loop --inbox--> [lock: bulk and small queues] --step()--> done --> loop
+ *
+ * inbox and done are stacks that are pushed to and taken whole with one atomic
+ * operation. A mutex would not do there: a worker at SCHED_IDLE that loses its
+ * CPU while it holds one would keep the loop waiting for as long as the host is
+ * busy. The queues' lock is between workers only.
+ */
+
+enum role {
+	ROLE_BULK,
+	ROLE_EXPRESS,
+	ROLE_RESCUE,
+};
+
+enum stopping {
+	STOP_NOTHING,
+	STOP_RESCUE, /* first: it may put a job back for the others */
+	STOP_ALL,
+};
+
+struct thread {
+	struct workers *workers;
+	enum role role;
+	struct worker local;
+	pthread_t id;
+	bool started;
+	atomic_uint asleep; /* a futex: 1 while waiting */
+};
+
+struct workers {
+	_Atomic(struct job *) inbox;
+	_Atomic(struct job *) done;
+	atomic_size_t n_pending; /* submitted, not done */
+	atomic_size_t n_small;   /* of them small */
+	atomic_uint n_steps;     /* that ended; wraps */
+	atomic_uint stopping;    /* a futex; enum stopping */
+	int event_fd;
+
+	pthread_mutex_t lock; /* of the two queues */
+	struct queue bulk;
+	struct queue small;
+
+	unsigned int n_threads;
+	struct thread threads[WORKERS_MAX + 2]; /* express, rescue, bulk... */
+};
+
+#define EXPRESS      0u
+#define RESCUE       1u
+#define FIRST_BULK   2u
+#define BACKLOG_JOBS 8u /* small jobs that are more than express' work */
+
+static void push(_Atomic(struct job *) *stack, struct job *job)
+{
+	struct job *head = atomic_load(stack);
+
+	do {
+		job->next = head;
+	} while (!atomic_compare_exchange_weak(stack, &head, job));
+}
+
+/* Return: the stack's jobs, oldest first. */
+static struct job *take(_Atomic(struct job *) *stack)
+{
+	struct job *job, *next, *oldest = NULL;
+
+	for (job = atomic_exchange(stack, NULL); job; job = next) {
+		next = job->next;
+		job->next = oldest;
+		oldest = job;
+	}
+	return oldest;
+}
+
+/* Waits while @word is @value, at most @timeout (NULL: for ever). */
+static void futex_wait(atomic_uint *word, unsigned int value,
+		       const struct timespec *timeout)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL,
+		      0);
+}
+
+static void futex_wake(atomic_uint *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool wake(struct thread *t)
+{
+	if (atomic_load(&t->asleep) == 0 || atomic_exchange(&t->asleep, 0) == 0)
+		return false;
+	futex_wake(&t->asleep);
+	return true;
+}
+
+static void wake_one_bulk(struct workers *w)
+{
+	for (unsigned int i = FIRST_BULK; i < w->n_threads; i++)
+		if (wake(&w->threads[i]))
+			return;
+}
+
+void workers_submit(struct workers *w, struct job *job)
+{
+	bool small = job->small;
+	size_t n_small;
+
+	atomic_fetch_add(&w->n_pending, 1);
+	n_small = small ? atomic_fetch_add(&w->n_small, 1) + 1 : 0;
+	push(&w->inbox, job);
+	if (small)
+		(void)wake(&w->threads[EXPRESS]);
+	if (!small || n_small > BACKLOG_JOBS)
+		wake_one_bulk(w);
+	(void)wake(&w->threads[RESCUE]);
+}
+
+struct job *workers_take_done(struct workers *w)
+{
+	uint64_t n;
+
+	if (!atomic_load(&w->done))
+		return NULL;
+	/* Cleared before the list is taken, so that no wake-up is lost. */
+	(void)!read(w->event_fd, &n, sizeof(n));
+	return take(&w->done);
+}
+
+static void finish(struct workers *w, struct job *job)
+{
+	static const uint64_t one = 1;
+
+	if (job->small)
+		atomic_fetch_sub(&w->n_small, 1);
+	atomic_fetch_sub(&w->n_pending, 1);
+	push(&w->done, job);
+	(void)!write(w->event_fd, &one, sizeof(one));
+}
+
+/* Return: the job whose turn it is for this kind of thread, or NULL. */
+static struct job *next_job(struct workers *w, enum role role)
+{
+	struct job *job, *next;
+
+	pthread_mutex_lock(&w->lock);
+	for (job = take(&w->inbox); job; job = next) {
+		next = job->next;
+		queue_push(job->small ? &w->small : &w->bulk, job);
+	}
+	job = role == ROLE_BULK ? queue_pop(&w->bulk) : queue_pop(&w->small);
+	if (!job && role == ROLE_BULK)
+		job = queue_pop(&w->small);
+	else if (!job && role == ROLE_RESCUE)
+		job = queue_pop(&w->bulk);
+	pthread_mutex_unlock(&w->lock);
+	return job;
+}
+
+static void run_step(struct thread *t, struct job *job)
+{
+	struct workers *w = t->workers;
+
+	if (job->step(job, &t->local) == JOB_DONE) {
+		finish(w, job);
+	} else {
+		pthread_mutex_lock(&w->lock);
+		queue_push_back(job->small ? &w->small : &w->bulk, job);
+		pthread_mutex_unlock(&w->lock);
+	}
+	atomic_fetch_add(&w->n_steps, 1);
+}
+
+/* Express and bulk threads. */
+static void work(struct thread *t)
+{
+	struct workers *w = t->workers;
+	struct job *job;
+
+	for (;;) {
+		job = next_job(w, t->role);
+		if (!job) {
+			/* Look again: a submit before this saw us awake. */
+			atomic_store(&t->asleep, 1);
+			job = next_job(w, t->role);
+			if (!job && atomic_load(&w->stopping) == STOP_ALL)
+				return;
+			if (!job)
+				futex_wait(&t->asleep, 1, NULL);
+			atomic_store(&t->asleep, 0);
+		}
+		if (job)
+			run_step(t, job);
+	}
+}
+
+/* Looks every WORKERS_STARVED_MS while there is work, else sleeps. */
+static void rescue(struct thread *t)
+{
+	static const struct timespec period = {.tv_nsec = WORKERS_STARVED_MS *
+							  (long)NSEC_PER_MSEC};
+	struct workers *w = t->workers;
+	unsigned int before;
+	struct job *job;
+
+	while (!atomic_load(&w->stopping)) {
+		atomic_store(&t->asleep, 1);
+		if (atomic_load(&w->n_pending) == 0 &&
+		    !atomic_load(&w->stopping))
+			futex_wait(&t->asleep, 1, NULL);
+		atomic_store(&t->asleep, 0);
+		before = atomic_load(&w->n_steps);
+		futex_wait(&w->stopping, STOP_NOTHING, &period);
+		if (atomic_load(&w->n_pending) == 0 ||
+		    atomic_load(&w->n_steps) != before)
+			continue;
+		job = next_job(w, ROLE_RESCUE);
+		if (job)
+			run_step(t, job);
+	}
+}
+
+static void *thread_main(void *arg)
+{
+	static const struct sched_param none = {0};
+	struct thread *t = arg;
+
+	/* Neither can fail for lack of rights: both only give way. */
+	if (t->role == ROLE_RESCUE)
+		(void)setpriority(PRIO_PROCESS, (id_t)gettid(),
+				  WORKERS_RESCUE_NICE);
+	else
+		(void)sched_setscheduler(0, SCHED_IDLE, &none);
+	if (t->role == ROLE_RESCUE)
+		rescue(t);
+	else
+		work(t);
+	return NULL;
+}
+
+static int start_thread(struct workers *w, unsigned int i)
+{
+	static const char *const names[] = {"dmaheap-bulk", "dmaheap-express",
+					    "dmaheap-rescue"};
+	struct thread *t = &w->threads[i];
+	int r;
+
+	t->workers = w;
+	t->role = i == EXPRESS  ? ROLE_EXPRESS
+		  : i == RESCUE ? ROLE_RESCUE
+				: ROLE_BULK;
+	r = window_init(&t->local.window);
+	if (r)
+		return err_trace(r);
+	r = pthread_create(&t->id, NULL, thread_main, t);
+	if (r)
+		return err_raise(-r);
+	t->started = true;
+	(void)pthread_setname_np(t->id, names[t->role]);
+	return 0;
+}
+
+/* The process' signals are for its main thread. */
+static int start_threads(struct workers *w)
+{
+	sigset_t all, old;
+	int r = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (unsigned int i = 0; i < w->n_threads && !r; i++)
+		r = start_thread(w, i);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+int workers_new(struct workers **ret, unsigned int n)
+{
+	struct workers *w;
+	int r;
+
+	if (n == 0 || n > WORKERS_MAX)
+		return err_raise(-EINVAL);
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return err_raise(-ENOMEM);
+	pthread_mutex_init(&w->lock, NULL);
+	queue_init(&w->bulk);
+	queue_init(&w->small);
+	w->n_threads = n + FIRST_BULK;
+	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = w->event_fd < 0 ? -errno : start_threads(w);
+	if (r) {
+		workers_stop(w, NULL);
+		return err_trace(r);
+	}
+	*ret = w;
+	return 0;
+}
+
+static void stop_thread(struct thread *t)
+{
+	if (t->started) {
+		(void)wake(t);
+		pthread_join(t->id, NULL);
+	}
+	t->started = false;
+	window_fini(&t->local.window);
+}
+
+struct workers *workers_stop(struct workers *w, struct job **ret_done)
+{
+	if (!w)
+		return NULL;
+	atomic_store(&w->stopping, STOP_RESCUE);
+	futex_wake(&w->stopping);
+	stop_thread(&w->threads[RESCUE]);
+	atomic_store(&w->stopping, STOP_ALL);
+	for (unsigned int i = 0; i < w->n_threads; i++)
+		stop_thread(&w->threads[i]);
+	if (ret_done)
+		*ret_done = take(&w->done);
+	queue_fini(&w->bulk);
+	queue_fini(&w->small);
+	pthread_mutex_destroy(&w->lock);
+	fd_close(w->event_fd);
+	free(w);
+	return NULL;
+}
+
+int workers_event_fd(const struct workers *w)
+{
+	return w->event_fd;
+}
+
+size_t workers_n_pending(const struct workers *w)
+{
+	return atomic_load(&w->n_pending);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Workers: threads that do what the loop must not: map, fill, zero and free
+ * memory. They run at SCHED_IDLE, so they take only time that nobody else
+ * wants. One more thread than asked for, the express, takes small jobs only:
+ * a page-sized request does not wait for a step of a large one.
+ *
+ * A loaded host may leave SCHED_IDLE next to no time. When no step has ended
+ * for WORKERS_STARVED_MS though work waits, a rescue thread of ordinary
+ * priority (nice WORKERS_RESCUE_NICE) does one step at a time until the others
+ * move again.
+ *
+ * Units:     *_ns, *_ms.
+ * Ownership: jobs are the submitter's; between workers_submit() and
+ *            workers_take_done() only the worker that runs a job touches it.
+ * Threads:   submit and take_done from one thread, the loop's. step() runs on a
+ *            worker.
+ */
+
+#include "backing/queue.h"
+#include "backing/window.h"
+
+#define WORKERS_MAX         16u
+#define WORKERS_STARVED_MS  20u
+#define WORKERS_RESCUE_NICE 10
+
+struct workers;
+
+/* What a step may use of the thread that runs it. */
+struct worker {
+	struct window window;
+};
+
+/**
+ * workers_new() - start the threads
+ * @n: 1..WORKERS_MAX, express and rescue not counted
+ *
+ * Return: 0, -EINVAL (@n), -ENOMEM, -EMFILE, -EAGAIN (no more threads).
+ */
+int workers_new(struct workers **ret, unsigned int n) _must_check_;
+
+/* Finishes every job that was submitted, then ends the threads and frees.
+ * @ret_done: NULL, or receives the jobs that were not taken yet.
+ * Return: NULL, always. @w may be NULL. */
+struct workers *workers_stop(struct workers *w, struct job **ret_done);
+
+/* Readable while workers_take_done() has something. It stays the workers'. */
+int workers_event_fd(const struct workers *w);
+
+/* Never waits for a worker: neither takes a lock that they hold. */
+void workers_submit(struct workers *w, struct job *job);
+
+/* Return: the jobs that are done, linked by job::next in the order in which
+ * they ended, or NULL. */
+struct job *workers_take_done(struct workers *w);
+
+/* Jobs submitted and not done. */
+size_t workers_n_pending(const struct workers *w);
