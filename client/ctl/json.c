@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/json.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 int json_show(json_t *root)
 {
 	int r;
@@ -17,8 +20,17 @@ int json_show(json_t *root)
 json_t *json_text(const char *text)
 {
 	json_t *json = json_string(text);
+	char *ascii;
 
-	return json ? json : json_string(ctl_printable(text));
+	if (json)
+		return json;
+	ascii = strdup(text);
+	for (char *p = ascii; p && *p; p++)
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	json = ascii ? json_string(ascii) : NULL;
+	free(ascii);
+	return json;
 }
 
 json_t *json_u64(uint64_t value)

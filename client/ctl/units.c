@@ -71,6 +71,7 @@ const char *units_size(uint64_t bytes, struct units_text *buffer)
 {
 	char suffix[2] = "";
 	int unit = -1; /* bytes */
+	bool shortened = false;
 	double value;
 
 	/* Exact, as long as that stays short. */
@@ -79,9 +80,10 @@ const char *units_size(uint64_t bytes, struct units_text *buffer)
 		unit++;
 	}
 	value = (double)bytes;
-	while (unit < 3 && value >= 10000) {
+	while (unit < 3 && value >= (shortened ? 1024 : 10000)) {
 		value /= 1024;
 		unit++;
+		shortened = true;
 	}
 	if (unit >= 0)
 		suffix[0] = suffixes[unit];
