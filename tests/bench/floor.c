@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "floor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <dmaheap/protocol.h>
+
+#include "bench.h"
+
+#define REQUEST_BYTES                                                          \
+	(sizeof(struct dmaheap_header) + sizeof(struct dmaheap_alloc_req))
+#define REPLY_BYTES                                                            \
+	(sizeof(struct dmaheap_header) + sizeof(struct dmaheap_alloc_reply) +  \
+	 sizeof(struct dmaheap_alloc_report))
+
+union control {
+	char buf[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+struct buffer {
+	int own;
+	int inotify;
+	char path[32];
+};
+
+static void make_buffer(struct buffer *b, size_t len_bytes)
+{
+	int fd = memfd_create("floor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char path[32];
+	void *p;
+
+	if (fd < 0 || ftruncate(fd, (off_t)len_bytes) < 0)
+		bench_fail("memfd");
+	p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		bench_fail("mmap");
+	memset(p, 0, len_bytes);
+	munmap(p, len_bytes);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	b->own = open(path, O_RDWR | O_CLOEXEC);
+	close(fd);
+	(void)snprintf(b->path, sizeof(b->path), "/proc/self/fd/%d", b->own);
+	if (fcntl(b->own, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		bench_fail("seals");
+	b->inotify = inotify_init1(IN_CLOEXEC);
+	if (inotify_add_watch(b->inotify, b->path,
+			      IN_CLOSE_WRITE | IN_CLOSE_NOWRITE) < 0)
+		bench_fail("inotify");
+}
+
+static void reply(int sock, int fd)
+{
+	char bytes[REPLY_BYTES] = "";
+	union control control;
+	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
+		exit(EXIT_FAILURE);
+}
+
+/* Waits until nobody else has the buffer open. */
+static void await_release(const struct buffer *b)
+{
+	_Alignas(struct inotify_event) char events[4096];
+
+	do {
+		if (read(b->inotify, events, sizeof(events)) < 0)
+			bench_fail("inotify");
+		/* The event comes just before the count drops. */
+		while (fcntl(b->own, F_SETLEASE, F_WRLCK) < 0 &&
+		       errno == EAGAIN)
+			;
+	} while (fcntl(b->own, F_SETLEASE, F_UNLCK) < 0);
+}
+
+static _Noreturn void serve(int sock, size_t len_bytes, unsigned int cpu)
+{
+	char request[REQUEST_BYTES];
+	struct buffer b;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGIO, SIG_IGN);
+	if (!bench_pin(0, cpu))
+		bench_fail("pinning");
+	make_buffer(&b, len_bytes);
+	while (recv(sock, request, sizeof(request), 0) > 0) {
+		int fd = open(b.path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+		if (fd < 0)
+			bench_fail("reopen");
+		reply(sock, fd);
+		close(fd);
+		await_release(&b);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+void floor_start(struct floor_server *f, size_t len_bytes, unsigned int cpu)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		bench_fail("socketpair");
+	f->pid = fork();
+	if (f->pid < 0)
+		bench_fail("fork");
+	if (f->pid == 0) {
+		close(pair[1]);
+		serve(pair[0], len_bytes, cpu);
+	}
+	close(pair[0]);
+	f->sock = pair[1];
+}
+
+void floor_stop(struct floor_server *f)
+{
+	close(f->sock);
+	waitpid(f->pid, NULL, 0);
+}
+
+int floor_alloc(const struct floor_server *f)
+{
+	char request[REQUEST_BYTES] = "", bytes[REPLY_BYTES];
+	union control control;
+	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	int fd;
+
+	if (send(f->sock, request, sizeof(request), MSG_NOSIGNAL) < 0 ||
+	    recvmsg(f->sock, &msg, MSG_CMSG_CLOEXEC) < 0)
+		bench_fail("floor");
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
