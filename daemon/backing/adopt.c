@@ -36,7 +36,7 @@ int backing_adopt(struct backing *b, int fd, struct backing_buffer **ret,
 			 "the buffer cannot be reopened: %s", strerror(-r));
 		return BACKING_E_FOREIGN;
 	}
-	bb = buffer_new(b, ret_id->size_bytes, ret_id->uid, 0);
+	bb = backing_buffer_new(b, ret_id->size_bytes, ret_id->uid, 0);
 	if (!bb)
 		return err_raise(-ENOMEM);
 	bb->own = TAKE_FD(own);
@@ -57,5 +57,5 @@ void backing_forget(struct backing *b, struct backing_buffer *bb)
 	assert(bb->state == BUFFER_LIVE || bb->state == BUFFER_IDLE);
 	buffer_leave(b, bb);
 	budget_sub_resident(b->budget, bb->size_bytes);
-	buffer_free(bb);
+	backing_buffer_free(bb);
 }

@@ -229,7 +229,7 @@ static void drop_remaining(struct backing *b)
 				continue;
 			}
 			buffer_leave(b, bb);
-			buffer_free(bb); /* closed, not punched */
+			backing_buffer_free(bb); /* closed, not punched */
 		}
 	}
 	list_for_each_safe(pos, &b->waiting)
@@ -257,7 +257,7 @@ static void free_jobs(struct backing *b, struct job *job)
 			create_end(b, bb);
 		else if (bb->state == BUFFER_RECYCLING)
 			buffer_leave(b, bb);
-		buffer_free(bb);
+		backing_buffer_free(bb);
 	}
 }
 

@@ -39,8 +39,8 @@ void buffer_leave(struct backing *b, struct backing_buffer *bb)
 	b->n_buffers--;
 }
 
-struct backing_buffer *buffer_new(struct backing *b, uint64_t bytes, uid_t uid,
-				  uint64_t client)
+struct backing_buffer *backing_buffer_new(struct backing *b, uint64_t bytes,
+					  uid_t uid, uint64_t client)
 {
 	struct backing_buffer *bb = calloc(1, sizeof(*bb));
 
@@ -57,7 +57,7 @@ struct backing_buffer *buffer_new(struct backing *b, uint64_t bytes, uid_t uid,
 	return bb;
 }
 
-void buffer_free(struct backing_buffer *bb)
+void backing_buffer_free(struct backing_buffer *bb)
 {
 	fd_close(bb->own);
 	free(bb->making);

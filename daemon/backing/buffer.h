@@ -118,11 +118,11 @@ struct backing {
 };
 
 /* Return: NULL for lack of memory. */
-struct backing_buffer *buffer_new(struct backing *b, uint64_t bytes, uid_t uid,
-				  uint64_t client);
+struct backing_buffer *backing_buffer_new(struct backing *b, uint64_t bytes,
+					  uid_t uid, uint64_t client);
 
 /* Closes the daemon's descriptor too. */
-void buffer_free(struct backing_buffer *bb);
+void backing_buffer_free(struct backing_buffer *bb);
 
 /* Into and out of the tables; @wd is from lifetime_watch(). */
 void buffer_enter(struct backing *b, struct backing_buffer *bb, int wd);

@@ -39,7 +39,7 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	assert(strlen(spec->heap) < BACKING_HEAP_NAME_BYTES);
 	if (b->n_creating >= BACKING_CREATING_MAX)
 		return BACKING_E_BUSY;
-	bb = buffer_new(b, spec->len_bytes, spec->uid, spec->client);
+	bb = backing_buffer_new(b, spec->len_bytes, spec->uid, spec->client);
 	m = calloc(1, sizeof(*m));
 	if (!bb || !m) {
 		free(bb);
@@ -78,7 +78,7 @@ void backing_cancel(struct backing *b, struct backing_buffer *bb)
 	atomic_store(&bb->cancelled, true);
 	if (bb->making->waits) { /* not with the workers now */
 		create_end(b, bb);
-		buffer_free(bb);
+		backing_buffer_free(bb);
 	}
 }
 
@@ -136,7 +136,7 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 		if (done)
 			done(ctx, r, bb, &info);
 		create_end(b, bb);
-		buffer_free(bb);
+		backing_buffer_free(bb);
 		return;
 	}
 	bb->state = BUFFER_READY;

@@ -114,12 +114,12 @@ void buffer_recycled(struct backing *b, struct backing_buffer *bb)
 	buffer_leave(b, bb);
 	if (done)
 		done(bb->ctx, bb, what);
-	buffer_free(bb);
+	backing_buffer_free(bb);
 }
 
 void buffer_dropped(struct backing *b, struct backing_buffer *bb)
 {
 	b->n_dropping--;
 	count_drop(b, bb);
-	buffer_free(bb);
+	backing_buffer_free(bb);
 }

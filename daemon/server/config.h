@@ -66,6 +66,7 @@ struct config_daemon {
 	unsigned int latency; /* enum config_latency */
 	unsigned int clock;   /* enum config_clock */
 	unsigned int log_level;
+	unsigned int confine;       /* enum confine_mode */
 	unsigned int debug_objects; /* 0 off, 1 on, 2 auto: as built */
 };
 

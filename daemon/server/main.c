@@ -10,6 +10,7 @@
 #include "backing/backing.h"
 #include "base/log.h"
 #include "server/config.h"
+#include "server/confine.h"
 #include "server/notify.h"
 #include "server/options.h"
 #include "server/probe.h"
@@ -96,6 +97,15 @@ static void announce(const struct server *s, const struct options *options)
 		log_warn("ready-fd reason=\"%s\"", strerror(-r));
 }
 
+/* A kernel without seccomp, or a build with sanitizers, is said and served. */
+static void confine(const struct config *config)
+{
+	int r = confine_process((enum confine_mode)config->daemon.confine);
+
+	if (r)
+		log_warn("confine result=off reason=\"%s\"", strerror(-r));
+}
+
 static int run(const struct options *options, struct config *config)
 {
 	_cleanup_(server_freep) struct server *server = NULL;
@@ -110,6 +120,7 @@ static int run(const struct options *options, struct config *config)
 		fprintf(stderr, "dmaheapd: %s\n", error);
 		return EXIT_FAILURE;
 	}
+	confine(server->config);
 	announce(server, options);
 	r = server_run(server);
 	if (r)

@@ -25,7 +25,7 @@ struct pressure {
 	struct play *play; /* a scenario that is running, or NULL */
 };
 
-int pressure_new(struct pressure **ret, struct server *server)
+int pressure_control_new(struct pressure **ret, struct server *server)
 {
 	struct pressure *p = calloc(1, sizeof(*p));
 
@@ -36,7 +36,7 @@ int pressure_new(struct pressure **ret, struct server *server)
 	return 0;
 }
 
-struct pressure *pressure_free(struct pressure *pressure)
+struct pressure *pressure_control_free(struct pressure *pressure)
 {
 	if (!pressure)
 		return NULL;

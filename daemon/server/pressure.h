@@ -20,11 +20,12 @@ struct server;
 struct session;
 
 /* Return: 0 or -ENOMEM. */
-int pressure_new(struct pressure **ret, struct server *server) _must_check_;
+int pressure_control_new(struct pressure **ret, struct server *server)
+	_must_check_;
 
 /* Return: NULL, always. @pressure may be NULL. */
-struct pressure *pressure_free(struct pressure *pressure);
-DEFINE_CLEANUP(struct pressure *, pressure_free);
+struct pressure *pressure_control_free(struct pressure *pressure);
+DEFINE_CLEANUP(struct pressure *, pressure_control_free);
 
 /* Serves a PRESSURE request of an administrator. */
 void pressure_serve(struct session *session, const struct request *request);

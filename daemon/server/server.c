@@ -102,7 +102,6 @@ static void apply_config(struct server *s)
 {
 	struct heap *heap;
 
-	s->admin_gid = admin_find_group(s->config->daemon.admin_group);
 	log_set_level((enum log_level)s->config->daemon.log_level);
 	server_apply_quota(s);
 	server_apply_limits(s);
@@ -147,6 +146,11 @@ int server_reload(struct server *server, char *report, size_t report_bytes)
 			 strbuf_string(&keys));
 	else
 		snprintf(report, report_bytes, "reloaded");
+	/* Looking a group up may need what a confined process cannot do. */
+	if (strcmp(server->config->daemon.admin_group,
+		   wanted->daemon.admin_group) != 0)
+		server->admin_gid =
+			admin_find_group(wanted->daemon.admin_group);
 	config_apply_live(server->config, wanted);
 	apply_config(server);
 	log_info("reload result=\"%s\"", report);
@@ -368,7 +372,7 @@ static int make_objects(struct server *s)
 	if (!r)
 		r = trace_new(&s->trace, s);
 	if (!r)
-		r = pressure_new(&s->pressure, s);
+		r = pressure_control_new(&s->pressure, s);
 	return r;
 }
 
@@ -487,7 +491,7 @@ struct server *server_free(struct server *server)
 {
 	if (!server)
 		return NULL;
-	server->pressure = pressure_free(server->pressure);
+	server->pressure = pressure_control_free(server->pressure);
 	server->listener = listener_free(server->listener);
 	listen_fini(&server->socket);
 	forget_buffers(server);

@@ -241,9 +241,9 @@ int it_in_child(uid_t uid, int (*body)(void *ctx), void *ctx)
 	if (pid < 0)
 		abort();
 	if (pid == 0) {
-		if (uid && (setgroups(0, NULL) < 0 ||
-			    setresgid(uid, uid, uid) < 0 ||
-			    setresuid(uid, uid, uid) < 0))
+		if (uid &&
+		    (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
+		     setresuid(uid, uid, uid) < 0))
 			_exit(254);
 		_exit(body(ctx));
 	}

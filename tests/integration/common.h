@@ -27,9 +27,9 @@ extern struct daemon_options it_options;
 /**
  * it_main() - run @tests over io_uring, where it works, and over epoll
  *
- * Each test gets a daemon with it_options and a client; afterwards the pools are
- * emptied and fds, watches and quota books of the daemon, and the test's own
- * fds, must be as they were.
+ * Each test gets a daemon with it_options and a client; afterwards the pools
+ * are emptied and fds, watches and quota books of the daemon, and the test's
+ * own fds, must be as they were.
  */
 int it_main(int argc, char **argv, CU_TestInfo *tests);
 

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ARGS_MAX	 32
+#define ARGS_MAX 32
 
 static void die(const char *what)
 {
@@ -77,8 +77,8 @@ static void exec_daemon(const struct daemon *d, const struct daemon_options *o,
 	const char *argv[ARGS_MAX];
 	char fd_text[16];
 	size_t n = 0;
-	int log_fd = open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-			  0644);
+	int log_fd =
+		open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
 	/* A test program that dies takes its daemon along. */
 	if (log_fd < 0 || dup2(log_fd, 2) < 0 ||
