@@ -26,7 +26,7 @@ json_t *json_text(const char *text)
 		return json;
 	ascii = strdup(text);
 	for (char *p = ascii; p && *p; p++)
-		if (*p < 0x20 || *p == 0x7f)
+		if ((signed char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
 	json = ascii ? json_string(ascii) : NULL;
 	free(ascii);
