@@ -13,6 +13,7 @@ struct verb;
 extern const struct verb verb_alloc;
 extern const struct verb verb_buddyinfo;
 extern const struct verb verb_buffers;
+extern const struct verb verb_doctor;
 extern const struct verb verb_heaps;
 extern const struct verb verb_inject;
 extern const struct verb verb_pagetypeinfo;
