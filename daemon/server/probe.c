@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backing/backing.h"
+#include "backing/probe.h"
 #include "base/strbuf.h"
 #include "ipc/loop.h"
+
+#define PROBE_ORDERS 0x111u /* 8, 4, 0 */
 
 static void unused_reference(void *ctx _unused_,
 			     struct backing_buffer *bb _unused_)
@@ -28,22 +30,56 @@ static void append_json_text(struct strbuf *out, const char *text)
 	strbuf_append_char(out, '"');
 }
 
+static void append_json_field(struct strbuf *out, const char *name,
+			      const char *text)
+{
+	strbuf_append(out, ",\"%s\":", name);
+	append_json_text(out, text);
+}
+
+/* What a lack means and what mends it; parts that are not known are "". */
+struct lack {
+	const char *consequence;
+	const char *kernel;
+	const char *command;
+};
+
 /* One fact: its name, whether it is as good as can be, what it is, why not. */
+static void full_fact(struct strbuf *out, bool json, const char *name,
+		      bool good, const char *value, const char *reason,
+		      const struct lack *lack)
+{
+	if (!json) {
+		strbuf_append(out, "%-14s %-8s %s%s%s\n", name,
+			      good ? "ok" : "lacking", value,
+			      *reason ? ": " : "", reason);
+		if (*lack->consequence)
+			strbuf_append(out, "%-14s so       %s\n", "",
+				      lack->consequence);
+		if (*lack->kernel)
+			strbuf_append(out, "%-14s needs    Linux %s\n", "",
+				      lack->kernel);
+		if (*lack->command)
+			strbuf_append(out, "%-14s run      %s\n", "",
+				      lack->command);
+		return;
+	}
+	strbuf_append(out, "%s{\"name\":\"%s\",\"ok\":%s",
+		      out->len > 1 ? "," : "", name, good ? "true" : "false");
+	append_json_field(out, "value", value);
+	append_json_field(out, "reason", reason);
+	append_json_field(out, "consequence", lack->consequence);
+	append_json_field(out, "kernel", lack->kernel);
+	append_json_field(out, "command", lack->command);
+	strbuf_append_char(out, '}');
+}
+
 static void fact(struct strbuf *out, bool json, const char *name, bool good,
 		 const char *value, const char *reason)
 {
-	if (!json) {
-		strbuf_append(out, "%-12s %-8s %s%s%s\n", name,
-			      good ? "ok" : "lacking", value,
-			      *reason ? ": " : "", reason);
-		return;
-	}
-	strbuf_append(out, "%s{\"name\":\"%s\",\"ok\":%s,\"value\":",
-		      out->len > 1 ? "," : "", name, good ? "true" : "false");
-	append_json_text(out, value);
-	strbuf_append(out, ",\"reason\":");
-	append_json_text(out, reason);
-	strbuf_append_char(out, '}');
+	static const struct lack none = {"", "", ""};
+
+	full_fact(out, json, name, good, value, reason, &none);
 }
 
 static void probe_loop(struct strbuf *out, bool json)
@@ -76,7 +112,7 @@ static void probe_backing(struct strbuf *out, bool json,
 				.recycle = true,
 				.budget_bytes = config->backing.budget_bytes,
 				.n_workers = 1,
-				.orders = 0x111, /* 8, 4, 0 */
+				.orders = PROBE_ORDERS,
 				.ops = &ops,
 			},
 			error)) {
@@ -98,17 +134,17 @@ static void probe_backing(struct strbuf *out, bool json,
 	backing_free(b);
 }
 
-static void probe_fds(struct strbuf *out, bool json)
+/* The host, as far as the backing is concerned. */
+static void probe_host(struct strbuf *out, bool json)
 {
-	struct rlimit l = {0};
-	char value[64];
+	struct probe_fact facts[PROBE_FACTS_MAX];
+	unsigned int n = backing_probe(facts, PROBE_ORDERS);
 
-	getrlimit(RLIMIT_NOFILE, &l);
-	snprintf(value, sizeof(value), "%llu", (unsigned long long)l.rlim_max);
-	fact(out, json, "open-files", l.rlim_max >= 4096, value,
-	     l.rlim_max >= 4096 ? ""
-				: "each live buffer takes one; raise it with "
-				  "ulimit -Hn or LimitNOFILE=");
+	for (unsigned int i = 0; i < n; i++)
+		full_fact(out, json, facts[i].name, facts[i].ok, facts[i].value,
+			  "",
+			  &(struct lack){facts[i].consequence, facts[i].kernel,
+					 facts[i].command});
 }
 
 int probe_print(struct config *config, bool json)
@@ -121,7 +157,7 @@ int probe_print(struct config *config, bool json)
 		strbuf_append_char(&out, '[');
 	probe_loop(&out, json);
 	probe_backing(&out, json, config);
-	probe_fds(&out, json);
+	probe_host(&out, json);
 	if (json)
 		strbuf_append(&out, "]\n");
 	if (strbuf_failed(&out) || fputs(strbuf_string(&out), stdout) == EOF ||
