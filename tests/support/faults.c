@@ -2,14 +2,21 @@
 #include "support/faults.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 static struct {
 	_Atomic unsigned int calls;
@@ -36,6 +43,14 @@ static const struct {
 	[FAULT_EPOLL_CTL] = {"epoll_ctl", ENOMEM},
 	[FAULT_EPOLL_WAIT] = {"epoll_wait", EINTR},
 	[FAULT_INOTIFY_ADD_WATCH] = {"inotify_add_watch", ENOSPC},
+	[FAULT_FTRUNCATE] = {"ftruncate", EFBIG},
+	[FAULT_PWRITE] = {"pwrite", ENOSPC},
+	[FAULT_FSETXATTR] = {"fsetxattr", EOPNOTSUPP},
+	[FAULT_LEASE] = {"lease", EACCES},
+	[FAULT_INOTIFY_INIT1] = {"inotify_init1", EMFILE},
+	[FAULT_EVENTFD] = {"eventfd", EMFILE},
+	[FAULT_TIMERFD_CREATE] = {"timerfd_create", EMFILE},
+	[FAULT_PTHREAD_CREATE] = {"pthread_create", EAGAIN},
 	[FAULT_URING_SETUP] = {"uring_setup", EPERM},
 	[FAULT_URING_REGISTER] = {"uring_register", EINVAL},
 	[FAULT_URING_BUF_RING] = {"uring_buf_ring", EINVAL},
@@ -147,6 +162,39 @@ WRAP(FAULT_EPOLL_WAIT, int, -1, epoll_wait,
      (epoll_fd, events, n, timeout));
 WRAP(FAULT_INOTIFY_ADD_WATCH, int, -1, inotify_add_watch,
      (int fd, const char *path, uint32_t mask), (fd, path, mask));
+
+WRAP(FAULT_FTRUNCATE, int, -1, ftruncate, (int fd, off_t size), (fd, size));
+WRAP(FAULT_PWRITE, ssize_t, -1, pwrite,
+     (int fd, const void *bytes, size_t n, off_t offset),
+     (fd, bytes, n, offset));
+WRAP(FAULT_FSETXATTR, int, -1, fsetxattr,
+     (int fd, const char *name, const void *value, size_t n, int flags),
+     (fd, name, value, n, flags));
+WRAP(FAULT_INOTIFY_INIT1, int, -1, inotify_init1, (int flags), (flags));
+WRAP(FAULT_EVENTFD, int, -1, eventfd, (unsigned int value, int flags),
+     (value, flags));
+WRAP(FAULT_TIMERFD_CREATE, int, -1, timerfd_create, (int clock, int flags),
+     (clock, flags));
+WRAP(FAULT_PTHREAD_CREATE, int, errno, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *),
+      void *arg),
+     (thread, attr, fn, arg));
+
+int __real_fcntl(int fd, int cmd, ...);
+int __wrap_fcntl(int fd, int cmd, ...);
+int __wrap_fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *); /* wide enough for every command's */
+	va_end(ap);
+	if (cmd == F_SETLEASE && (int)(intptr_t)arg == F_WRLCK &&
+	    fails(FAULT_LEASE))
+		return -1;
+	return __real_fcntl(fd, cmd, arg);
+}
 
 /* Those of liburing return a negated errno. */
 WRAP(FAULT_URING_SETUP, int, -errno, io_uring_queue_init_params,

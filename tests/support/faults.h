@@ -28,6 +28,14 @@ enum fault {
 	FAULT_EPOLL_CTL,
 	FAULT_EPOLL_WAIT,
 	FAULT_INOTIFY_ADD_WATCH,
+	FAULT_FTRUNCATE,
+	FAULT_PWRITE,
+	FAULT_FSETXATTR,
+	FAULT_LEASE, /* fcntl() with F_SETLEASE and F_WRLCK */
+	FAULT_INOTIFY_INIT1,
+	FAULT_EVENTFD,
+	FAULT_TIMERFD_CREATE,
+	FAULT_PTHREAD_CREATE, /* returns the number */
 	FAULT_URING_SETUP,    /* io_uring_queue_init_params() */
 	FAULT_URING_REGISTER, /* io_uring_register() */
 	FAULT_URING_BUF_RING, /* io_uring_register_buf_ring() */

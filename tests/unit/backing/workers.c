@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "backing/workers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "support/faults.h"
+#include "support/test.h"
+
+struct counted {
+	struct job job;
+	unsigned int n_steps; /* left */
+	int policy;           /* of the thread that ran it */
+};
+
+static struct workers *workers;
+
+static enum job_result count_step(struct job *job, struct worker *worker)
+{
+	struct counted *c = container_of(job, struct counted, job);
+
+	CU_ASSERT_PTR_NOT_NULL(worker->window.base);
+	c->policy = sched_getscheduler(0);
+	return --c->n_steps ? JOB_MORE : JOB_DONE;
+}
+
+static struct counted counted(unsigned int n_steps, bool small)
+{
+	return (struct counted){
+		.job = {.step = count_step, .uid = 1000, .small = small},
+		.n_steps = n_steps,
+	};
+}
+
+/* Waits for @n jobs. Return: the last. */
+static struct job *wait_for(unsigned int n)
+{
+	struct pollfd p = {.fd = workers_event_fd(workers), .events = POLLIN};
+	struct job *job, *last = NULL;
+
+	while (n > 0 && poll(&p, 1, 10000) == 1)
+		for (job = workers_take_done(workers); job; job = job->next) {
+			last = job;
+			n--;
+		}
+	CU_ASSERT_EQUAL(n, 0);
+	return last;
+}
+
+static void jobs_run_to_their_end_at_idle_priority(void)
+{
+	struct counted big = counted(5, false), small = counted(1, true);
+
+	T_REQUIRE(workers_new(&workers, 2) == 0);
+	CU_ASSERT_PTR_NULL(workers_take_done(workers));
+	workers_submit(workers, &big.job);
+	workers_submit(workers, &small.job);
+	(void)wait_for(2);
+	CU_ASSERT_EQUAL(big.n_steps, 0);
+	CU_ASSERT_EQUAL(small.n_steps, 0);
+	CU_ASSERT_EQUAL(big.policy, SCHED_IDLE);
+	CU_ASSERT_EQUAL(small.policy, SCHED_IDLE);
+	CU_ASSERT_EQUAL(workers_n_pending(workers), 0);
+	workers = workers_stop(workers, NULL);
+}
+
+static void stopping_finishes_what_was_submitted(void)
+{
+	struct counted c[64];
+	struct job *done = NULL;
+	unsigned int n = 0;
+
+	T_REQUIRE(workers_new(&workers, 2) == 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(c); i++) {
+		c[i] = counted(1 + i % 5, i % 2);
+		workers_submit(workers, &c[i].job);
+	}
+	workers = workers_stop(workers, &done);
+	for (; done; done = done->next)
+		n++;
+	CU_ASSERT_EQUAL(n, ARRAY_SIZE(c));
+}
+
+static void a_thousand_small_jobs_lose_no_wakeup(void)
+{
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct counted c = counted(1, true);
+
+		workers_submit(workers, &c.job);
+		CU_ASSERT_PTR_EQUAL(wait_for(1), &c.job);
+	}
+	workers = workers_stop(workers, NULL);
+}
+
+static enum job_result slow_step(struct job *job _unused_,
+				 struct worker *worker _unused_)
+{
+	usleep(100 * 1000);
+	return JOB_DONE;
+}
+
+static void a_small_job_does_not_wait_for_a_large_one(void)
+{
+	struct job slow = {.step = slow_step};
+	struct counted small = counted(1, true);
+
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	workers_submit(workers, &slow);
+	workers_submit(workers, &small.job);
+	CU_ASSERT_PTR_EQUAL(wait_for(1), &small.job);
+	(void)wait_for(1);
+	workers = workers_stop(workers, NULL);
+}
+
+static enum job_result stuck_step(struct job *job,
+				  struct worker *worker _unused_)
+{
+	atomic_bool *stuck = (void *)(uintptr_t)job->client;
+
+	while (atomic_load(stuck))
+		usleep(1000);
+	return JOB_DONE;
+}
+
+static void starved_work_is_rescued_at_ordinary_priority(void)
+{
+	atomic_bool stuck = true;
+	/* Every ordinary thread is held up, as on a host that is busy. */
+	struct job hold[2] = {
+		{.step = stuck_step, .client = (uintptr_t)&stuck},
+		{.step = stuck_step,
+		 .client = (uintptr_t)&stuck,
+		 .small = true},
+	};
+	struct counted big = counted(2, false);
+	int nice_before = getpriority(PRIO_PROCESS, 0);
+
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	workers_submit(workers, &hold[0]);
+	workers_submit(workers, &hold[1]);
+	usleep(5000);
+	workers_submit(workers, &big.job);
+	CU_ASSERT_PTR_EQUAL(wait_for(1), &big.job);
+	CU_ASSERT_EQUAL(big.policy, SCHED_OTHER);
+	atomic_store(&stuck, false);
+	(void)wait_for(2);
+	workers = workers_stop(workers, NULL);
+	CU_ASSERT_EQUAL(getpriority(PRIO_PROCESS, 0), nice_before);
+}
+
+static void what_cannot_start_leaves_nothing(void)
+{
+	CU_ASSERT_EQUAL(workers_new(&workers, 0), -EINVAL);
+	CU_ASSERT_EQUAL(workers_new(&workers, WORKERS_MAX + 1), -EINVAL);
+	faults_arm(FAULT_EVENTFD, 0, 1, EMFILE);
+	CU_ASSERT_EQUAL(workers_new(&workers, 1), -EMFILE);
+	/* The first thread, and one after others have started. */
+	for (unsigned int skip = 0; skip < 3; skip++) {
+		faults_arm(FAULT_PTHREAD_CREATE, skip, 1, EAGAIN);
+		CU_ASSERT_EQUAL(workers_new(&workers, 1), -EAGAIN);
+		CU_ASSERT_EQUAL(faults_hits(FAULT_PTHREAD_CREATE), 1);
+	}
+	faults_arm(FAULT_MMAP, 0, 1, ENOMEM);
+	CU_ASSERT_EQUAL(workers_new(&workers, 1), -ENOMEM);
+	faults_clear();
+	CU_ASSERT_PTR_NULL(workers_stop(NULL, NULL));
+}
+
+int main(int argc, char **argv)
+{
+	CU_TestInfo tests[] = {
+		{"jobs run to their end at idle priority",
+		 jobs_run_to_their_end_at_idle_priority},
+		{"stopping finishes what was submitted",
+		 stopping_finishes_what_was_submitted},
+		{"a thousand small jobs lose no wake-up",
+		 a_thousand_small_jobs_lose_no_wakeup},
+		{"a small job does not wait for a large one",
+		 a_small_job_does_not_wait_for_a_large_one},
+		{"starved work is rescued at ordinary priority",
+		 starved_work_is_rescued_at_ordinary_priority},
+		{"what cannot start leaves nothing",
+		 what_cannot_start_leaves_nothing},
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{.pName = "workers", .pTests = tests},
+		CU_SUITE_INFO_NULL,
+	};
+
+	return t_main(argc, argv, suites);
+}
