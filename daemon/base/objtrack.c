@@ -29,8 +29,8 @@ struct worker_count {
 	_Atomic uint64_t transitions; /* written by its worker alone */
 } __attribute__((aligned(SLAB_CACHE_LINE_BYTES)));
 
-struct objtrack {
-	_Atomic bool enabled;
+struct tracker {
+	struct objtrack public;
 	_Atomic uint64_t misuses;
 	struct objtrack_params params;
 	struct slab_cache *cache;
@@ -41,7 +41,7 @@ struct objtrack {
 };
 
 /* @t: the object before the call; @now: the call, NULL at shutdown. */
-static void report(struct objtrack *track, enum objtrack_misuse misuse,
+static void report(struct tracker *track, enum objtrack_misuse misuse,
 		   const struct tracked *t, const struct objtrack_step *now)
 {
 	_cleanup_(strbuf_finip) struct strbuf sb = STRBUF_INIT;
@@ -75,7 +75,7 @@ static unsigned int bucket_of(unsigned int kind, uint64_t key)
 	return (unsigned int)(h >> 40) % N_BUCKETS;
 }
 
-static struct shard *lock_shard(const struct objtrack *track,
+static struct shard *lock_shard(const struct tracker *track,
 				unsigned int bucket)
 {
 	struct shard *shard = &track->shards[bucket % N_SHARDS];
@@ -95,7 +95,7 @@ static struct tracked *as_tracked(struct record *record)
 }
 
 /* Return: the link that points at the object, or at the bucket's end. */
-static struct tracked **find(const struct objtrack *track, unsigned int bucket,
+static struct tracked **find(const struct tracker *track, unsigned int bucket,
 			     unsigned int kind, uint64_t key)
 {
 	struct tracked **slot = &track->buckets[bucket];
@@ -224,7 +224,14 @@ static void do_known(struct shard *shard, struct tracked **slot,
 	}
 }
 
-static void count_transition(struct objtrack *track, unsigned int worker)
+static struct tracker *tracker_of(const struct objtrack *track)
+{
+	/* It is the first member, so that NULL stays NULL. */
+	_Static_assert(offsetof(struct tracker, public) == 0, "the cast");
+	return (struct tracker *)(uintptr_t)track;
+}
+
+static void count_transition(struct tracker *track, unsigned int worker)
 {
 	_Atomic uint64_t *n = &track->counts[worker].transitions;
 
@@ -233,24 +240,23 @@ static void count_transition(struct objtrack *track, unsigned int worker)
 			      memory_order_relaxed);
 }
 
-static bool out_of_memory(struct objtrack *track, struct call *call)
+static bool out_of_memory(struct tracker *track, struct call *call)
 {
-	atomic_store(&track->enabled, false);
+	atomic_store(&track->public.enabled, false);
 	report(track, OBJTRACK_OUT_OF_MEMORY, &call->before, &call->step);
 	return false;
 }
 
-bool objtrack_do(struct objtrack *track, unsigned int worker,
+bool objtrack_do(struct objtrack *public, unsigned int worker,
 		 enum objtrack_op op, unsigned int kind, uint64_t key,
 		 struct objtrack_site *site)
 {
+	struct tracker *track = tracker_of(public);
 	struct call call;
 	struct tracked **slot;
 	struct shard *shard;
 	unsigned int bucket;
 
-	if (!objtrack_is_enabled(track))
-		return true;
 	assert(worker < track->params.n_workers &&
 	       kind < track->params.n_kinds);
 
@@ -283,21 +289,16 @@ bool objtrack_do(struct objtrack *track, unsigned int worker,
 	return !call.is_misuse;
 }
 
-bool objtrack_is_enabled(const struct objtrack *track)
-{
-	return track &&
-	       atomic_load_explicit(&track->enabled, memory_order_relaxed);
-}
-
-enum objtrack_state objtrack_state_of(const struct objtrack *track,
+enum objtrack_state objtrack_state_of(const struct objtrack *public,
 				      unsigned int kind, uint64_t key)
 {
+	const struct tracker *track = tracker_of(public);
 	enum objtrack_state state;
 	struct tracked **slot;
 	struct shard *shard;
 	unsigned int bucket = bucket_of(kind, key);
 
-	if (!objtrack_is_enabled(track))
+	if (!objtrack_is_enabled(public))
 		return OBJTRACK_NONE;
 	shard = lock_shard(track, bucket);
 	slot = find(track, bucket, kind, key);
@@ -306,12 +307,17 @@ enum objtrack_state objtrack_state_of(const struct objtrack *track,
 	return state;
 }
 
-size_t objtrack_trim(struct objtrack *track)
+size_t objtrack_trim(struct objtrack *public)
 {
-	return objtrack_is_enabled(track) ? record_pool_trim(track->pool) : 0;
+	return objtrack_is_enabled(public)
+		       ? record_pool_trim(tracker_of(public)->pool)
+		       : 0;
 }
 
-static int make_tables(struct objtrack *track)
+static struct tracker *tracker_free(struct tracker *track);
+DEFINE_CLEANUP(struct tracker *, tracker_free);
+
+static int make_tables(struct tracker *track)
 {
 	unsigned int n_workers = track->params.n_workers;
 
@@ -329,7 +335,7 @@ static int make_tables(struct objtrack *track)
 	return 0;
 }
 
-static int make_pool(struct objtrack *track)
+static int make_pool(struct tracker *track)
 {
 	const struct slab_params params = {
 		.size_bytes = sizeof(struct tracked),
@@ -357,7 +363,7 @@ static bool params_are_good(const struct objtrack_params *params)
 
 int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
 {
-	_cleanup_(objtrack_freep) struct objtrack *track = NULL;
+	_cleanup_(tracker_freep) struct tracker *track = NULL;
 	int r;
 
 	if (!params_are_good(params))
@@ -372,16 +378,16 @@ int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
 			r = make_pool(track);
 		if (r)
 			return r;
-		atomic_store(&track->enabled, true);
+		atomic_store(&track->public.enabled, true);
 	}
-	*ret = TAKE_PTR(track);
+	*ret = (struct objtrack *)TAKE_PTR(track);
 	return 0;
 }
 
 /* Everything still known is a leak, unless the tracker lost its view. */
-static void end_bucket(struct objtrack *track, struct tracked *t)
+static void end_bucket(struct tracker *track, struct tracked *t)
 {
-	bool tell = objtrack_is_enabled(track);
+	bool tell = objtrack_is_enabled(&track->public);
 
 	while (t) {
 		struct tracked *next = as_tracked(t->link.next);
@@ -393,7 +399,7 @@ static void end_bucket(struct objtrack *track, struct tracked *t)
 	}
 }
 
-struct objtrack *objtrack_free(struct objtrack *track)
+static struct tracker *tracker_free(struct tracker *track)
 {
 	if (!track)
 		return NULL;
@@ -409,9 +415,16 @@ struct objtrack *objtrack_free(struct objtrack *track)
 	return NULL;
 }
 
-void objtrack_get_stats(const struct objtrack *track,
+struct objtrack *objtrack_free(struct objtrack *public)
+{
+	(void)tracker_free(tracker_of(public));
+	return NULL;
+}
+
+void objtrack_get_stats(const struct objtrack *public,
 			struct objtrack_stats *ret)
 {
+	const struct tracker *track = tracker_of(public);
 	struct objtrack_stats stats = {0};
 	struct record_pool_stats pool;
 
@@ -442,8 +455,9 @@ void objtrack_get_stats(const struct objtrack *track,
 	*ret = stats;
 }
 
-bool objtrack_check(const struct objtrack *track)
+bool objtrack_check(const struct objtrack *public)
 {
+	const struct tracker *track = tracker_of(public);
 	struct record_pool_stats pool;
 	uint64_t n = 0, n_counted = 0;
 

@@ -15,8 +15,10 @@
  * Threads:   any worker at any time, each with its own number < n_workers;
  *            reports are called without a lock held.
  *
- * A tracker that is NULL or not enabled costs one comparison per call.
+ * A tracker that is NULL or not enabled costs a comparison or two per call.
  */
+
+#include <stdatomic.h>
 
 #include "base/base.h"
 #include "base/record_pool.h"
@@ -87,7 +89,10 @@ struct objtrack_params {
 	struct slab_page_ops page_ops;  /* of the record cache */
 };
 
-struct objtrack;
+/* The rest of it is private. */
+struct objtrack {
+	_Atomic bool enabled;
+};
 
 /* Return: 0, -EINVAL (a parameter out of range), -ENOMEM. */
 int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
@@ -97,10 +102,15 @@ int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
 struct objtrack *objtrack_free(struct objtrack *track);
 DEFINE_CLEANUP(struct objtrack *, objtrack_free);
 
-/* Return: true if it tracks; it may turn itself off (OUT_OF_MEMORY). */
-bool objtrack_is_enabled(const struct objtrack *track);
+/* Return: true if it tracks; it may turn itself off (OUT_OF_MEMORY). @track may
+ * be NULL. */
+static inline bool objtrack_is_enabled(const struct objtrack *track)
+{
+	return track &&
+	       atomic_load_explicit(&track->enabled, memory_order_relaxed);
+}
 
-/* Use the macros. Return: true if the operation was right. */
+/* Use the macros. @track is enabled. Return: true if it was right. */
 bool objtrack_do(struct objtrack *track, unsigned int worker,
 		 enum objtrack_op op, unsigned int kind, uint64_t key,
 		 struct objtrack_site *site);
@@ -111,8 +121,9 @@ bool objtrack_do(struct objtrack *track, unsigned int worker,
 							      __func__,        \
 							      __LINE__, 0};    \
 		struct objtrack *objtrack_ = (track);                          \
-		!objtrack_ || objtrack_do(objtrack_, (worker), (op), (kind),   \
-					  (uint64_t)(key), &objtrack_site_);   \
+		!objtrack_is_enabled(objtrack_) ||                             \
+			objtrack_do(objtrack_, (worker), (op), (kind),         \
+				    (uint64_t)(key), &objtrack_site_);         \
 	})
 
 /*

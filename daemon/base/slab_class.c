@@ -57,6 +57,7 @@ int slab_classes_new(struct slab_classes **ret,
 		struct slab_params one = {
 			.size_bytes = class_bytes[i],
 			.order = order_of(class_bytes[i]),
+			.n_keep_free = params->n_keep_free,
 			.debug = params->debug,
 			.page_ops = params->page_ops,
 			.registry = params->registry,

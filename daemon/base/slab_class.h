@@ -22,7 +22,7 @@ struct slab_classes;
 
 /**
  * slab_classes_new() - one cache per class
- * @params:     debug, page_ops and registry are used, the rest is ignored
+ * @params:     debug, n_keep_free, page_ops and registry are used
  *
  * Return: 0 or -ENOMEM.
  */

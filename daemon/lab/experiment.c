@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "lab/experiment_stringbuf.h"
+#include "lab/experiment_threadcache.h"
 
 enum {
 	EXIT_OK_ = 0,
@@ -16,6 +17,7 @@ enum {
 };
 
 static const struct experiment *const experiments[] = {
+	&experiment_threadcache,
 	&experiment_stringbuf,
 };
 
@@ -70,8 +72,7 @@ static int run_one(const struct experiment *e,
 	}
 	printf("%s", strbuf_string(&out));
 	if (!json)
-		printf("(%.1f s)\n\n",
-		       (double)(clock_now_ns() - start) / 1e9);
+		printf("(%.1f s)\n\n", (double)(clock_now_ns() - start) / 1e9);
 	fflush(stdout);
 	return EXIT_OK_;
 }

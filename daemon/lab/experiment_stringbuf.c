@@ -12,7 +12,7 @@
 
 /* tests/data/stringbuf.tsv */
 #define SOURCE_CLASSES_NS    1491
-#define SOURCE_PLAIN_NS	     423
+#define SOURCE_PLAIN_NS      423
 #define SOURCE_PLAIN_REALLOC 1000
 #define SOURCE_PLAIN_COPIED  500000
 
@@ -221,8 +221,8 @@ int stringbuf_measure(const struct stringbuf_params *params,
 	result.sprintf_ns = measure_sprintf(params);
 	if (result.sprintf_ns < 0)
 		return -ENOMEM;
-	for (unsigned int i = 0;
-	     i < STRINGBUF_MEMORIES * 2 * STRINGBUF_LOOPS; i++) {
+	for (unsigned int i = 0; i < STRINGBUF_MEMORIES * 2 * STRINGBUF_LOOPS;
+	     i++) {
 		unsigned int memory = i / (2 * STRINGBUF_LOOPS);
 		unsigned int exact = i / STRINGBUF_LOOPS % 2;
 		unsigned int loop = i % STRINGBUF_LOOPS;
@@ -271,8 +271,8 @@ static void report_cell(const struct stringbuf_result *r, unsigned int memory,
 static void conclude(const struct stringbuf_result *r, struct report *report)
 {
 	const struct stringbuf_cell(*cells)[2][STRINGBUF_LOOPS] = r->cell;
-	double classes = cells[STRINGBUF_CLASSES][1][STRINGBUF_APPEND]
-				 .ns_per_append;
+	double classes =
+		cells[STRINGBUF_CLASSES][1][STRINGBUF_APPEND].ns_per_append;
 	const struct stringbuf_cell *plain =
 		&cells[STRINGBUF_PLAIN][1][STRINGBUF_APPEND];
 	double copying =
@@ -342,8 +342,9 @@ void stringbuf_report(const struct stringbuf_result *r, struct report *report)
 static int run(const struct experiment_options *options, struct report *report,
 	       struct strbuf *why)
 {
-	const struct stringbuf_params params = {
-		.n_strings = 200, .n_appends = 1000, .n_rounds = 5};
+	const struct stringbuf_params params = {.n_strings = 200,
+						.n_appends = 1000,
+						.n_rounds = 5};
 	struct stringbuf_result result;
 	int r = stringbuf_measure(&params, &result);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lab/cmd.h"
+#include "lab/experiment.h"
 
 static const struct {
 	const char *name;
@@ -31,6 +32,10 @@ static const struct {
 	{"calibrate", cmd_calibrate,
 	 "calibrate [--output FILE]                measure this machine's "
 	 "costs"},
+	{"experiment", experiment_main,
+	 "experiment [--seed N] [--json] NAME...|all|list\n"
+	 "                                           the five sources' "
+	 "questions"},
 };
 
 static void print_usage(FILE *to)

@@ -158,9 +158,8 @@ static size_t count_cells(const char *cells)
 	return n;
 }
 
-_printf_(3, 0)
-static void add_line(struct report *report, struct line ***end,
-		     const char *format, va_list args)
+_printf_(3, 0) static void add_line(struct report *report, struct line ***end,
+				    const char *format, va_list args)
 {
 	struct strbuf sb = STRBUF_INIT;
 	struct line *line;
@@ -264,8 +263,8 @@ static void render_cells(const char *cells, const size_t *widths,
 		int pad = (int)(widths[i] - text_width(cell, len));
 		bool right = i > 0 && looks_like_a_number(cell, len);
 
-		strbuf_append(sb, "%s%*s%.*s", i ? "  " : "  ",
-			      right ? pad : 0, "", (int)len, cell);
+		strbuf_append(sb, "  %*s%.*s", right ? pad : 0, "", (int)len,
+			      cell);
 		if (!right && cells)
 			strbuf_append(sb, "%*s", pad, "");
 	}
@@ -283,8 +282,8 @@ static void render_table(const struct report_table *t, struct strbuf *sb)
 		widen(row->cells, widths);
 	}
 	strbuf_append(sb,
-		      "\n%s\n[policy %s, seed %llu, profile %s, dmaheap "
-		      DMAHEAP_VERSION "; %s]\n",
+		      "\n%s\n[policy %s, seed %llu, profile %s, "
+		      "dmaheap " DMAHEAP_VERSION "; %s]\n",
 		      t->title, t->context_policy, (unsigned long long)t->seed,
 		      t->context_profile, t->context_kind);
 	render_cells(t->headings->cells, widths, sb);

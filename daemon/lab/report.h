@@ -45,12 +45,10 @@ void report_table(struct report *report, const char *title,
 
 /* A row of the last table: one text, its cells separated by '|'. Cells beyond
  * the headings are asserted; missing ones are empty. */
-void report_row(struct report *report, const char *format, ...)
-	_printf_(2, 3);
+void report_row(struct report *report, const char *format, ...) _printf_(2, 3);
 
 /* A sentence below the last table. */
-void report_note(struct report *report, const char *format, ...)
-	_printf_(2, 3);
+void report_note(struct report *report, const char *format, ...) _printf_(2, 3);
 
 /* Adds to the sentence that closes the report. */
 void report_conclude(struct report *report, const char *format, ...)

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/slab.h"
+#include "base/slab_class.h"
+#include "lab/experiment_threadcache.h"
+
+#define OBJECT_BYTES 304u
+#define BATCH        400u /* objects alive at once in a timed loop */
+#define N_WRITES     20000000u
+
+/* Where the timed loops get their objects. */
+struct source {
+	enum threadcache_source kind;
+	struct slab_classes *classes;
+	struct slab_cache *cache;
+	unsigned int front;
+};
+
+static void *source_alloc(struct source *s)
+{
+	switch (s->kind) {
+	case THREADCACHE_GLIBC:
+		return malloc(OBJECT_BYTES);
+	case THREADCACHE_SIZE_CLASS:
+		return slab_classes_resize(s->classes, NULL, 0, OBJECT_BYTES);
+	default:
+		return slab_alloc(s->cache, s->front);
+	}
+}
+
+static void source_free(struct source *s, void *object)
+{
+	if (s->kind == THREADCACHE_GLIBC)
+		free(object);
+	else if (s->kind == THREADCACHE_SIZE_CLASS)
+		(void)slab_classes_resize(s->classes, object, OBJECT_BYTES, 0);
+	else
+		slab_free(s->cache, s->front, object);
+}
+
+/* Return: false when memory ran out. */
+static bool run_batch(struct source *s, void **objects)
+{
+	unsigned int n = 0;
+
+	for (; n < BATCH; n++) {
+		objects[n] = source_alloc(s);
+		if (!objects[n])
+			break;
+		*(volatile char *)objects[n] = 1;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		source_free(s, objects[i]);
+	return n == BATCH;
+}
+
+/* Return: ns per alloc and free: the best of five, < 0 without memory. */
+static double time_source(struct source *s, unsigned int n_loops)
+{
+	void *objects[BATCH];
+	double best = -1;
+
+	for (int round = 0; round < 5; round++) {
+		uint64_t start = clock_now_ns();
+		double ns;
+
+		for (unsigned int i = 0; i < n_loops / 5 + 1; i++)
+			if (!run_batch(s, objects))
+				return -1;
+		ns = (double)(clock_now_ns() - start) /
+		     ((double)(n_loops / 5 + 1) * BATCH);
+		if (best < 0 || ns < best)
+			best = ns;
+	}
+	return best;
+}
+
+static int time_sources(struct threadcache_result *result)
+{
+	_cleanup_(slab_cache_freep) struct slab_cache *cache = NULL;
+	_cleanup_(slab_classes_freep) struct slab_classes *classes = NULL;
+	const struct slab_params params = {.size_bytes = OBJECT_BYTES,
+					   .n_fronts = 1,
+					   .n_keep_free = UINT32_MAX,
+					   .debug = SLAB_DEBUG_OFF};
+	int r = slab_cache_new(&cache, "timed", &params);
+
+	if (r == 0)
+		r = slab_classes_new(&classes, &params);
+	if (r)
+		return r;
+	for (unsigned int kind = 0; kind < THREADCACHE_SOURCES; kind++) {
+		struct source s = {
+			.kind = kind,
+			.classes = classes,
+			.cache = cache,
+			.front = kind == THREADCACHE_SLAB_FRONT ? 0
+								: SLAB_NO_FRONT,
+		};
+
+		result->pair_ns[kind] = time_source(&s, result->params.n_loops);
+		if (result->pair_ns[kind] < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* One of two threads that write, each its own word. */
+struct writer {
+	pthread_t thread;
+	int cpu;
+	volatile uint64_t *word;
+	_Atomic unsigned int *n_ready;
+	unsigned int n_threads;
+	uint64_t ns;
+};
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	/* Not allowed to: then the scheduler places it, which is no error. */
+	(void)!pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+static void *write_words(void *arg)
+{
+	struct writer *w = arg;
+	uint64_t start;
+
+	pin(w->cpu);
+	atomic_fetch_add(w->n_ready, 1);
+	while (atomic_load(w->n_ready) < w->n_threads)
+		sched_yield();
+	start = clock_now_ns();
+	for (unsigned int i = 0; i < N_WRITES; i++)
+		++*w->word;
+	w->ns = clock_now_ns() - start;
+	return NULL;
+}
+
+/* Return: ns per write of the slower one, < 0 when no thread could start. */
+static double time_writers(struct writer *w, unsigned int n)
+{
+	_Atomic unsigned int n_ready = 0;
+	uint64_t ns = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		w[i].n_ready = &n_ready;
+		w[i].n_threads = n;
+		if (pthread_create(&w[i].thread, NULL, write_words, &w[i])) {
+			atomic_fetch_add(&n_ready, n);
+			n = i;
+			break;
+		}
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		pthread_join(w[i].thread, NULL);
+		ns = MAX(ns, w[i].ns);
+	}
+	return n ? (double)ns / N_WRITES : -1;
+}
+
+/* Two CPUs that this process may use. Return: how many it found. */
+static unsigned int find_cpus(int cpus[2])
+{
+	cpu_set_t set;
+	unsigned int n = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			cpus[n++] = cpu;
+	return n;
+}
+
+/*
+ * Two neighbouring objects of one cache: one thread writes the last word of
+ * the first, the other the first word of the second.
+ */
+static int time_neighbours(struct threadcache_result *result, size_t align,
+			   const int cpus[2], double *ret)
+{
+	_cleanup_(slab_cache_freep) struct slab_cache *cache = NULL;
+	const struct slab_params params = {.size_bytes = OBJECT_BYTES,
+					   .align_bytes = align,
+					   .debug = SLAB_DEBUG_OFF};
+	struct writer w[2] = {{.cpu = cpus[0]}, {.cpu = cpus[1]}};
+	char *a, *b;
+	int r = slab_cache_new(&cache, "neighbours", &params);
+
+	if (r)
+		return r;
+	a = slab_zalloc(cache, SLAB_NO_FRONT);
+	b = a ? slab_zalloc(cache, SLAB_NO_FRONT) : NULL;
+	if (b) {
+		w[0].word = (volatile uint64_t *)(void *)(a + OBJECT_BYTES - 8);
+		w[1].word = (volatile uint64_t *)(void *)b;
+		*ret = time_writers(w, 2);
+		if (result->alone_ns <= 0)
+			result->alone_ns = time_writers(w, 1);
+	}
+	slab_free(cache, SLAB_NO_FRONT, b);
+	slab_free(cache, SLAB_NO_FRONT, a);
+	return b ? 0 : -ENOMEM;
+}
+
+int threadcache_time(struct threadcache_result *result)
+{
+	int cpus[2];
+	int r = time_sources(result);
+
+	if (r)
+		return r;
+	result->neighbour_ns[0] = -1;
+	result->neighbour_ns[1] = -1;
+	if (find_cpus(cpus) < 2)
+		return 0;
+	r = time_neighbours(result, 0, cpus, &result->neighbour_ns[0]);
+	if (r == 0)
+		r = time_neighbours(result, SLAB_CACHE_LINE_BYTES, cpus,
+				    &result->neighbour_ns[1]);
+	return r;
+}

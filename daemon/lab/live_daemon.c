@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "lab/live_daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <dmaheap/dmaheap.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#define READY_TIMEOUT_MS 5000
+#define ROUNDS           9
+#define REQUESTS         1000
+#define REQUEST_BYTES    KIB(64)
+
+/* Where dmaheapd is beside dmaheap-lab: installed, and in a build tree. */
+static bool find_beside(char *path, size_t size)
+{
+	static const char *const places[] = {"dmaheapd", "../server/dmaheapd"};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int len = snprintf(path, size, "%s%s", self, places[i]);
+
+		if (len > 0 && (size_t)len < size && access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int fail(char *why, size_t why_bytes, const char *what, int r)
+{
+	(void)snprintf(why, why_bytes, "%s: %s", what, strerror(-r));
+	return r;
+}
+
+static int write_config(const struct live_daemon *d, const char *config)
+{
+	char path[128];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/conf", d->dir);
+	f = fopen(path, "we");
+	if (!f)
+		return -errno;
+	(void)fputs(config, f);
+	return fclose(f) ? -errno : 0;
+}
+
+static _Noreturn void exec_daemon(const struct live_daemon *d,
+				  const char *program, int ready_fd)
+{
+	char conf[128], fd_text[16];
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)snprintf(conf, sizeof(conf), "%s/conf", d->dir);
+	(void)snprintf(fd_text, sizeof(fd_text), "%d", ready_fd);
+	(void)fcntl(ready_fd, F_SETFD, 0);
+	if (null >= 0) {
+		(void)dup2(null, STDIN_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+	}
+	execlp(program, program, "--config", conf, "--socket", d->socket,
+	       "--ready-fd", fd_text, (char *)NULL);
+	_exit(127);
+}
+
+static int wait_ready(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char c;
+
+	if (poll(&p, 1, READY_TIMEOUT_MS) <= 0)
+		return -ETIMEDOUT;
+	return read(fd, &c, 1) == 1 ? 0 : -ECHILD; /* it ended instead */
+}
+
+static int spawn(struct live_daemon *d, const char *program)
+{
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	d->pid = fork();
+	if (d->pid == 0)
+		exec_daemon(d, program, fds[1]);
+	fd_close(fds[1]);
+	r = d->pid < 0 ? -errno : wait_ready(fds[0]);
+	if (d->pid < 0)
+		d->pid = 0;
+	fd_close(fds[0]);
+	return r;
+}
+
+int live_daemon_start(struct live_daemon *ret, const char *program,
+		      const char *config, char *why, size_t why_bytes)
+{
+	struct live_daemon d = {.dir = "/tmp/dmaheap-lab-XXXXXX"};
+	char path[PATH_MAX];
+	int r;
+
+	if (!program)
+		program = find_beside(path, sizeof(path)) ? path : "dmaheapd";
+	if (!mkdtemp(d.dir))
+		return fail(why, why_bytes, "temporary directory", -errno);
+	(void)snprintf(d.socket, sizeof(d.socket), "%s/socket", d.dir);
+	r = write_config(&d, config);
+	if (r == 0)
+		r = spawn(&d, program);
+	if (r) {
+		live_daemon_stop(&d);
+		return fail(why, why_bytes, program, r);
+	}
+	*ret = d;
+	return 0;
+}
+
+void live_daemon_stop(struct live_daemon *d)
+{
+	char path[128];
+
+	if (d->pid > 0) {
+		(void)kill(d->pid, SIGTERM);
+		(void)waitpid(d->pid, NULL, 0);
+		d->pid = 0;
+	}
+	if (!d->dir[0])
+		return;
+	(void)snprintf(path, sizeof(path), "%s/conf", d->dir);
+	(void)unlink(path);
+	(void)unlink(d->socket);
+	(void)snprintf(path, sizeof(path), "%s.lock", d->socket);
+	(void)unlink(path);
+	(void)rmdir(d->dir);
+	d->dir[0] = '\0';
+}
+
+/* Return: requests per second, or a negated errno. */
+static double measure_requests(struct dmaheap *dh)
+{
+	uint64_t start = clock_now_ns();
+
+	for (int i = 0; i < REQUESTS; i++) {
+		int fd = dmaheap_alloc(dh, "system", REQUEST_BYTES,
+				       O_RDWR | O_CLOEXEC, 0);
+
+		if (fd < 0)
+			return fd;
+		fd_close(fd);
+	}
+	return REQUESTS / ((double)(clock_now_ns() - start) / 1e9);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Interleaved, so that what else the machine does hits both alike. */
+static int measure_both(struct dmaheap *const dh[2], double ret_per_s[2])
+{
+	double per_s[2][ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < 2; i++) {
+			per_s[i][round] = measure_requests(dh[i]);
+			if (per_s[i][round] < 0)
+				return (int)per_s[i][round];
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		qsort(per_s[i], ROUNDS, sizeof(per_s[i][0]), compare_doubles);
+		ret_per_s[i] = per_s[i][ROUNDS / 2];
+	}
+	return 0;
+}
+
+void live_daemon_compare_objects(const char *program, double ret_per_s[2],
+				 char *why, size_t why_bytes)
+{
+	static const char *const configs[] = {
+		"[daemon]\nobjects = slab\ndebug_objects = off\n"
+		"[node]\nsize = 256M\n",
+		"[daemon]\nobjects = malloc\ndebug_objects = off\n"
+		"[node]\nsize = 256M\n",
+	};
+	struct live_daemon daemons[2] = {0};
+	struct dmaheap *dh[2] = {NULL, NULL};
+	int r = 0;
+
+	ret_per_s[0] = -1;
+	ret_per_s[1] = -1;
+	for (int i = 0; r == 0 && i < 2; i++) {
+		r = live_daemon_start(&daemons[i], program, configs[i], why,
+				      why_bytes);
+		if (r == 0) {
+			r = dmaheap_connect(&dh[i], daemons[i].socket);
+			if (r)
+				(void)fail(why, why_bytes, "connect", r);
+		}
+	}
+	if (r == 0) {
+		r = measure_both(dh, ret_per_s);
+		if (r)
+			(void)fail(why, why_bytes, "allocation", r);
+	}
+	for (int i = 0; i < 2; i++) {
+		dh[i] = dmaheap_close(dh[i]);
+		live_daemon_stop(&daemons[i]);
+	}
+}
