@@ -5,9 +5,9 @@
  * A real dmaheapd of the lab's own, on a private socket, for what can only be
  * measured there.
  *
- * Units:     requests per second, one request being an allocation and its
- * close. Ownership: a daemon that was started is ended and its directory
- * removed by live_daemon_stop(). Threads:   the main thread.
+ * Units:     a request is an allocation and its close.
+ * Ownership: live_daemon_stop() ends the daemon and removes its directory.
+ * Threads:   the main thread.
  */
 
 #include <sys/types.h>
