@@ -39,4 +39,8 @@ else()
 		$<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2
 			-fstack-protector-strong -fstack-clash-protection>)
 endif()
+if(DMAHEAP_FUZZ)
+	target_compile_options(dmaheap_warnings INTERFACE
+		-fsanitize=fuzzer-no-link)
+endif()
 target_link_options(dmaheap_warnings INTERFACE -Wl,-z,relro,-z,now)
