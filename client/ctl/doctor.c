@@ -1,155 +1,120 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "ctl/facts.h"
-#include "ctl/json.h"
+#include "ctl/probe.h"
 #include "ctl/table.h"
 #include "ctl/verbs.h"
 
-/* What a lack means and what mends it. */
-struct advice {
+/* What a lack means and what mends it, where the daemon does not say. */
+static const struct advice {
 	const char *name;
 	const char *consequence;
-	const char *kernel; /* the first one that can; "" for any */
+	const char *kernel;
 	const char *command;
-};
-
-static const struct advice advices[] = {
-	{"dmaheapd", "The daemon's own findings are missing here.", "",
-	 "put the directory of dmaheapd into PATH"},
-	{"loop",
-	 "The epoll loop serves instead: a few microseconds more a request.",
+} advices[] = {
+	{"loop", "the epoll loop serves: a few microseconds more a request",
 	 "6.1",
-	 "sysctl -w kernel.io_uring_disabled=0   (in a container: a seccomp "
-	 "profile that allows io_uring)"},
+	 "sysctl -w kernel.io_uring_disabled=0, or in a container a seccomp "
+	 "profile that allows io_uring"},
 	{"backing",
-	 "Buffers are made of smaller pages than they could be; their "
-	 "contents are the same.",
-	 "6.1 for collapse, 6.11 for folio", "see folio and collapse here"},
+	 "buffers are made of smaller pages than they could be; what is in "
+	 "them is the same",
+	 "6.1 for collapse, 6.11 for folio", "as for folio and collapse here"},
 	{"lifetime",
-	 "A buffer's end is noticed late, or only with its connection's, and "
-	 "then memory is not recycled.",
-	 "", "see inotify here; leases need the daemon to own its memfds"},
-	{"budget", "Few or no buffers fit.", "",
+	 "the end of a buffer is noticed late, or only with its connection's",
+	 "", "as for leases and inotify here"},
+	{"budget", "few or no buffers fit", "",
 	 "free memory, raise the cgroup's limit, or set [backing] budget"},
-	{"open-files", "Each live buffer takes a descriptor of the daemon's.",
-	 "", "ulimit -Hn 20000   (systemd: LimitNOFILE=20000)"},
-	{"folio",
-	 "Buffers do not get pages of the orders that the heap decides; "
-	 "collapse or plain serves instead.",
-	 "6.11",
-	 "for k in 64 1024 2048; do echo advise >/sys/kernel/mm/"
-	 "transparent_hugepage/hugepages-${k}kB/shmem_enabled; done   (or "
-	 "[backing] manage_thp = yes in a daemon of root's)"},
-	{"collapse",
-	 "Pages of 2 MiB cannot be made without a switch; first touch of a "
-	 "buffer costs 20 to 40 times as much.",
-	 "6.1", "a newer kernel with CONFIG_TRANSPARENT_HUGEPAGE=y"},
-	{"hugetlb", "[backing] mode = hugetlb falls back to the next backing.",
-	 "3.17", "sysctl -w vm.nr_hugepages=128"},
-	{"inotify",
-	 "The end of a buffer is found by a sweep every 20 ms instead of at "
-	 "once.",
-	 "",
-	 "sysctl -w fs.inotify.max_user_instances=512 "
-	 "fs.inotify.max_user_watches=524288"},
-	{"memlock", "io_uring may be refused; the epoll loop serves instead.",
-	 "5.12 does not need it", "ulimit -Hl 65536"},
-	{"cgroup",
-	 "Buffers count against this limit, and neighbours in the cgroup can "
-	 "take the memory first; requests beyond it get ENOMEM.",
-	 "",
-	 "raise memory.max of the cgroup, or set [backing] budget below "
-	 "it"},
-	{"overcommit",
-	 "Requests fail with ENOMEM as soon as the commit limit is reached, "
-	 "also with free memory left.",
-	 "", "sysctl -w vm.overcommit_memory=0"},
-	{"psi", "The pools do not shrink when the host runs short of memory.",
-	 "4.20, for ordinary users 6.5",
-	 "boot with psi=1   (in a container: make /proc/pressure visible)"},
-	{"seccomp-notify", "dmaheap-run cannot work; link libdmaheap instead.",
-	 "5.9",
-	 "a kernel with CONFIG_SECCOMP_FILTER=y   (in a container: allow the "
-	 "seccomp call)"},
 };
 
-static const struct advice *advice_of(const struct fact *f)
+static const char *text_of(const json_t *fact, const char *key)
 {
-	static const struct advice none = {"", "", "", ""};
+	const char *text = json_string_value(json_object_get(fact, key));
 
-	for (size_t i = 0; !f->ok && i < ARRAY_SIZE(advices); i++)
-		if (!strcmp(advices[i].name, f->name))
-			return &advices[i];
-	return &none;
+	return text ? text : "";
 }
 
-static json_t *to_json(const struct facts *facts)
+static void advise(json_t *fact, const char *key, const char *text)
 {
-	json_t *array = json_array();
+	if (!*text_of(fact, key))
+		json_object_set_new(fact, key, json_string(text));
+}
 
-	for (size_t i = 0; i < facts->n; i++) {
-		const struct fact *f = &facts->fact[i];
-		const struct advice *a = advice_of(f);
+/* Every finding gets every key. */
+static void complete(json_t *fact)
+{
+	static const char *const keys[] = {"value", "reason", "consequence",
+					   "kernel", "command"};
+	const char *name = text_of(fact, "name");
 
-		json_array_append_new(
-			array,
-			json_pack("{s:o, s:b, s:o, s:o, s:s, s:s, s:s}", "name",
-				  json_text(f->name), "ok", f->ok, "value",
-				  json_text(f->value), "reason",
-				  json_text(f->reason), "consequence",
-				  a->consequence, "kernel", a->kernel,
-				  "command", a->command));
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
+		if (json_is_true(json_object_get(fact, "ok")) ||
+		    strcmp(advices[i].name, name) != 0)
+			continue;
+		advise(fact, "consequence", advices[i].consequence);
+		advise(fact, "kernel", advices[i].kernel);
+		advise(fact, "command", advices[i].command);
 	}
-	return array;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		advise(fact, keys[i], "");
 }
 
-static void show_lack(const struct fact *f)
+static void show_lack(const json_t *fact)
 {
-	const struct advice *a = advice_of(f);
+	static const struct {
+		const char *key, *label;
+	} lines[] = {{"reason", "because"},
+		     {"consequence", "so"},
+		     {"kernel", "needs Linux"},
+		     {"command", "run"}};
 
-	printf("\n%s: %s%s%s\n", f->name, ctl_printable(f->value),
-	       *f->reason ? ": " : "", f->reason);
-	if (*a->consequence)
-		printf("  consequence  %s\n", a->consequence);
-	if (*a->kernel)
-		printf("  kernel       %s\n", a->kernel);
-	if (*a->command)
-		printf("  command      %s\n", a->command);
+	printf("\n%s: %s\n", text_of(fact, "name"), text_of(fact, "value"));
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		if (*text_of(fact, lines[i].key))
+			printf("  %-11s  %s\n", lines[i].label,
+			       text_of(fact, lines[i].key));
 }
 
-static void show(const struct ctl *ctl, const struct facts *facts)
+static void show(const struct ctl *ctl, const json_t *facts)
 {
 	static const char *const headings[] = {"WHAT", "STATE", "VALUE", NULL};
 	struct table *t = table_new(headings);
+	json_t *fact;
+	size_t i;
 
-	for (size_t i = 0; i < facts->n; i++) {
-		const struct fact *f = &facts->fact[i];
+	json_array_foreach(facts, i, fact)
+	{
+		bool ok = json_is_true(json_object_get(fact, "ok"));
 
-		table_cell(t, "%s", f->name);
-		table_cell(t, "%s", f->ok ? "ok" : "lacking");
-		table_cell(t, "%s", f->value);
-		if (!f->ok)
+		table_cell(t, "%s", text_of(fact, "name"));
+		table_cell(t, "%s", ok ? "ok" : "lacking");
+		table_cell(t, "%s", text_of(fact, "value"));
+		if (!ok)
 			table_mark_row(t);
 	}
 	table_print(t, ctl);
 	table_free(t);
-	for (size_t i = 0; i < facts->n; i++)
-		if (!facts->fact[i].ok)
-			show_lack(&facts->fact[i]);
+	json_array_foreach(facts, i, fact)
+	{
+		if (!json_is_true(json_object_get(fact, "ok")))
+			show_lack(fact);
+	}
 }
 
 static int run(struct ctl *ctl, int argc, char **argv)
 {
-	static struct facts facts;
+	json_t *facts = probe_run(), *fact;
+	size_t i;
 
 	(void)argc;
 	(void)argv;
-	facts_add_probe(&facts);
-	facts_add_host(&facts);
+	if (!facts)
+		return CTL_FAILED;
+	json_array_foreach(facts, i, fact) complete(fact);
 	if (ctl->json)
-		return json_show(to_json(&facts));
-	show(ctl, &facts);
+		return json_show(facts);
+	show(ctl, facts);
+	json_decref(facts);
 	return CTL_OK;
 }
 
@@ -157,8 +122,8 @@ const struct verb verb_doctor = {
 	.name = "doctor",
 	.arguments = "",
 	.summary = "say what this machine lacks, and what mends it",
-	.details = "Needs no daemon: it runs \"dmaheapd --probe\" and looks "
-		   "around itself. A lack is not\na failure: the daemon runs "
-		   "without everything that is listed here.",
+	.details = "Needs no daemon: it runs \"dmaheapd --probe\". A lack is "
+		   "no failure: what is missing\nis replaced by something less "
+		   "good, and that is said.",
 	.run = run,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the daemon's program finds out when it is asked to probe. */
+#include "ctl/probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,11 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <jansson.h>
-
-#include "ctl/ctl.h"
-#include "ctl/facts.h"
 
 #define OUTPUT_MAX_BYTES 65536u
 
@@ -74,50 +70,48 @@ static size_t read_all(int fd, char *buffer, size_t size)
 	return n;
 }
 
-/* [{name, ok, value, reason}] Return: false when it is something else. */
-static bool add_json(struct facts *facts, const char *text, size_t n)
+/* An array of objects with a name, a verdict and texts. */
+static bool is_findings(json_t *root)
 {
-	json_t *root = json_loadb(text, n, 0, NULL), *entry;
-	bool ok = json_is_array(root) && json_array_size(root) > 0;
+	json_t *entry;
 	size_t i;
 
+	if (!json_is_array(root) || json_array_size(root) == 0)
+		return false;
 	json_array_foreach(root, i, entry)
 	{
-		const char *name = NULL, *value = "", *reason = "";
-		int good = 0;
-
-		if (json_unpack(entry, "{s:s, s:b, s?s, s?s}", "name", &name,
-				"ok", &good, "value", &value, "reason",
-				&reason) < 0) {
-			ok = false;
-			break;
-		}
-		facts_add(facts, name, good, value, reason);
+		if (!json_is_string(json_object_get(entry, "name")) ||
+		    !json_is_boolean(json_object_get(entry, "ok")))
+			return false;
 	}
-	json_decref(root);
-	return ok;
+	return true;
 }
 
-void facts_add_probe(struct facts *facts)
+json_t *probe_run(void)
 {
 	static char output[OUTPUT_MAX_BYTES];
 	char path[PATH_MAX];
 	int fd, err, status;
+	json_t *root;
 	pid_t pid;
 	size_t n;
 
 	find_daemon(path, sizeof(path));
 	err = start(path, &pid, &fd);
 	if (err) {
-		facts_add(facts, "dmaheapd", false, "not found", strerror(err));
-		return;
+		ctl_fail("doctor: cannot run %s --probe: %s", path,
+			 strerror(err));
+		return NULL;
 	}
 	n = read_all(fd, output, sizeof(output));
 	close(fd);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 ||
-	    !add_json(facts, output, n))
-		facts_add(facts, "dmaheapd", false, path,
-			  "its --probe fails or prints something else");
+	root = json_loadb(output, n, 0, NULL);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && is_findings(root))
+		return root;
+	json_decref(root);
+	ctl_fail("doctor: %s --probe --json fails or prints something else",
+		 path);
+	return NULL;
 }
