@@ -8,7 +8,8 @@
 
 #define TEXT_MAX_BYTES ((size_t)16 << 20) /* no text of a daemon is longer */
 
-static void complain(const char *format, va_list args)
+static void __attribute__((format(printf, 1, 0)))
+complain(const char *format, va_list args)
 {
 	fflush(stdout);
 	fputs("dmaheapctl: ", stderr);

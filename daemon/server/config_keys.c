@@ -219,7 +219,7 @@ int config_key_set(const struct config_key *key, struct config *config,
 	case CONFIG_TYPE_TEXT:
 		return parse_text(entry, f, err);
 	}
-	assert(!"unknown type of config key");
+	assert(false && "unknown type of config key");
 	return CONF_E_INVALID;
 }
 

@@ -136,7 +136,7 @@ static int allow_with_arguments(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp no_exec =
 		SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
-	const struct scmp_arg_cmp local = SCMP_A0(SCMP_CMP_EQ, AF_UNIX);
+	const struct scmp_arg_cmp local = SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0);
 	int r;
 
 	r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,

@@ -221,7 +221,7 @@ static uint64_t do_step(struct play *p)
 		end_repeat(p);
 		break;
 	case SCENARIO_VERBS:
-		assert(!"not a step");
+		assert(false && "not a step");
 	}
 	p->at++;
 	/* The common steps are followed by those of the first table. */

@@ -270,7 +270,7 @@ static void send_with_fds(const void *bytes, size_t n_bytes, size_t n_fds)
 		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
 	}
-	CU_ASSERT_EQUAL(sendmsg(pair[1], &msg, MSG_NOSIGNAL), n_bytes);
+	CU_ASSERT_EQUAL(sendmsg(pair[1], &msg, MSG_NOSIGNAL), (ssize_t)n_bytes);
 }
 
 static void one_message_for_each_read(void)
