@@ -113,6 +113,7 @@ struct node_request {
 	enum node_fallback last_fallback; /* of the last failed node_alloc() */
 	/* the node's own */
 	uint64_t spent_ps;
+	uint64_t stall_ps;
 	bool begun;
 };
 

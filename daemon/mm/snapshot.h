@@ -38,6 +38,7 @@ struct snapshot_texts {
 
 /* What the texts may leave open. All zero means: nothing known. */
 struct snapshot_options {
+	bool numa_node_given;   /* else the texts may have one node only */
 	unsigned int numa_node; /* which "Node N" lines are read */
 	uint64_t size_bytes; /* of the node, without zone sizes in the texts */
 	uint32_t page_size_bytes; /* 0: 4096 */
@@ -56,9 +57,6 @@ struct snapshot_zone {
 	uint64_t free[SNAPSHOT_TYPES][SNAPSHOT_ORDERS];
 	uint64_t pageblocks[SNAPSHOT_TYPES];
 	bool has_types; /* pagetypeinfo was given */
-	/* from zoneinfo, else SNAPSHOT_UNKNOWN */
-	uint64_t wmark_min_pages;
-	uint64_t pcp_pages;
 };
 
 struct snapshot {
@@ -67,12 +65,12 @@ struct snapshot {
 	uint32_t page_size_bytes;
 	/* from meminfo, in pages, else SNAPSHOT_UNKNOWN */
 	uint64_t total_pages;
-	uint64_t file_pages;  /* Cached + Buffers - Shmem */
-	uint64_t dirty_pages; /* of them */
-	uint64_t anon_pages;  /* AnonPages + Shmem, without the mlocked */
+	uint64_t file_pages;   /* page cache, clean, inactive */
+	uint64_t active_pages; /* page cache, active */
+	uint64_t dirty_pages;  /* page cache, dirty */
+	uint64_t anon_pages;   /* AnonPages and shared memory, not mlocked */
 	uint64_t mlocked_pages;
 	uint64_t slab_pages; /* SReclaimable */
-	uint64_t swap_bytes; /* SwapTotal */
 };
 
 /**
