@@ -7,8 +7,8 @@
  * function.
  *
  * Units:     pfn, order; migrate types of zone.h.
- * Ownership: a block taken belongs to the caller, its frame state is his to
- * set. Threads:   as the node.
+ * Ownership: a block taken belongs to the caller, who sets its frame's state.
+ * Threads:   as the node.
  */
 
 #include "mm/zone.h"
