@@ -117,7 +117,8 @@ int heap_adopt(struct heap *heap, uint32_t uid, uint64_t id, uint64_t len_bytes,
 		return r;
 	}
 	buffer->source = BUFFER_SOURCE_ADOPTED;
-	buffer_register(buffer, id);
+	/* Ids above are for ever out of reach of next_id. */
+	buffer_register(buffer, id < UINT64_MAX / 2 ? id : 0);
 	heap_count_alloc(buffer);
 	*ret = buffer;
 	return 0;

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/rng.h"
+#include "heap/fixture.h"
+
+static struct buffer *park(struct fixture *f, uint32_t uid, uint64_t len)
+{
+	struct buffer *b = take(f, uid, len);
+
+	T_REQUIRE(b);
+	CU_ASSERT_EQUAL(give(f, b, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_EQUAL(b->state, BUFFER_PARKED);
+	return b;
+}
+
+static void a_parked_buffer_is_taken_whole_and_counts_as_hits(void)
+{
+	struct heap_stats stats;
+	struct buffer *b;
+	struct fixture f;
+	uint64_t id;
+
+	fixture_open(&f, MIB(128), "840-high");
+	b = park(&f, 7, MIB(10));
+	id = b->id;
+	strcpy(b->name, "old");
+	CU_ASSERT_EQUAL(pool_blocks(&f, 8), 10);
+	heap_get_stats(f.heap, &stats);
+	CU_ASSERT_EQUAL(stats.buffers, 0);
+	CU_ASSERT_EQUAL(stats.parked_bytes, MIB(10));
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(10) - 5), b);
+	heap_take_parked(f.heap, b);
+	CU_ASSERT_EQUAL(b->state, BUFFER_LIVE);
+	CU_ASSERT_EQUAL(b->source, BUFFER_SOURCE_PARKED);
+	CU_ASSERT_EQUAL(b->id, id);
+	CU_ASSERT_STRING_EQUAL(b->name, "");
+	CU_ASSERT_EQUAL(pool_hits(&f), 10);
+	CU_ASSERT_EQUAL(pool_blocks(&f, 8), 0);
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, MIB(10)));
+	CU_ASSERT_EQUAL(f.n_unparked, 0);
+	fixture_close(&f);
+}
+
+static void only_the_same_uid_and_size_find_it(void)
+{
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	(void)park(&f, 7, MIB(10));
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 8, MIB(10)));
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, MIB(10) + 1));
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, MIB(10) - KIB(4)));
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, 0));
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, UINT64_MAX));
+	fixture_close(&f);
+}
+
+static void a_better_composition_elsewhere_wins(void)
+{
+	struct buffer *b;
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	fixture_set(&f, "orders", "4 0");
+	b = park(&f, 7, MIB(10));
+	CU_ASSERT_EQUAL(b->composition[4], 160);
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(10)), b);
+	/* Now the free lists would give order 8. */
+	fixture_set(&f, "orders", "8 4 0");
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, MIB(10)));
+	/* Until there is no order 8 free. */
+	node_pressure_fragment(f.node, 4);
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(10)), b);
+	fixture_close(&f);
+}
+
+static void the_best_of_several_is_found_first(void)
+{
+	struct buffer *a, *b, *c;
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	fixture_set(&f, "orders", "8 4 0");
+	a = take(&f, 7, MIB(2));
+	T_REQUIRE(a);
+	fixture_set(&f, "orders", "4 0");
+	b = take(&f, 7, MIB(2));
+	T_REQUIRE(b);
+	fixture_set(&f, "orders", "8 4 0");
+	c = take(&f, 7, MIB(2));
+	T_REQUIRE(c);
+	CU_ASSERT_EQUAL(give(&f, a, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_EQUAL(give(&f, c, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_EQUAL(give(&f, b, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(2)), c);
+	heap_take_parked(f.heap, c);
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(2)), a);
+	fixture_close(&f);
+}
+
+static void blocks_wanted_singly_break_it_up(void)
+{
+	struct buffer *parked, *b;
+	struct fixture f;
+	uint64_t id;
+
+	fixture_open(&f, MIB(128), "840-high");
+	parked = park(&f, 7, MIB(4));
+	id = parked->id;
+	b = take(&f, 8, MIB(1));
+	T_REQUIRE(b);
+	CU_ASSERT_EQUAL(f.n_unparked, 1);
+	CU_ASSERT_EQUAL(f.last_unparked, id);
+	CU_ASSERT_EQUAL(b->source, BUFFER_SOURCE_POOL);
+	CU_ASSERT_EQUAL(pool_blocks(&f, 8), 3);
+	CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7, MIB(4)));
+	fixture_close(&f);
+}
+
+static void single_blocks_go_before_parked_ones(void)
+{
+	struct buffer *b;
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	b = take(&f, 7, MIB(1));
+	T_REQUIRE(b);
+	(void)park(&f, 7, MIB(4));
+	CU_ASSERT_EQUAL(give(&f, b, HEAP_FINISH_POOL), 0);
+	CU_ASSERT_PTR_NOT_NULL(take(&f, 8, MIB(1)));
+	CU_ASSERT_EQUAL(f.n_unparked, 0);
+	fixture_close(&f);
+}
+
+static void parking_makes_room_and_never_exceeds_the_limit(void)
+{
+	struct buffer *first, *second, *large;
+	struct fixture f;
+	uint64_t id;
+
+	fixture_open(&f, MIB(128), "840-high");
+	fixture_set(&f, "pool.8.limit", "10M");
+	first = take(&f, 7, MIB(6));
+	second = take(&f, 7, MIB(6));
+	large = take(&f, 7, MIB(11));
+	T_REQUIRE(first && second && large);
+	id = first->id;
+	CU_ASSERT_EQUAL(give(&f, first, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_EQUAL(give(&f, second, HEAP_FINISH_PARK), 0);
+	CU_ASSERT_EQUAL(f.n_unparked, 1);
+	CU_ASSERT_EQUAL(f.last_unparked, id);
+	CU_ASSERT_EQUAL(pool_blocks(&f, 8), 6);
+	/* Too large to park at all: pooled as far as there is room. */
+	CU_ASSERT_EQUAL(give(&f, large, HEAP_FINISH_PARK), HEAP_E_NOT_PARKED);
+	CU_ASSERT_EQUAL(pool_blocks(&f, 8), 10);
+	CU_ASSERT_EQUAL(f.n_unparked, 1);
+	fixture_close(&f);
+}
+
+static void shrinking_and_policies_drop_parked_buffers(void)
+{
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	(void)park(&f, 7, MIB(4));
+	CU_ASSERT_EQUAL(heap_shrink(f.heap, MIB(3)), MIB(4));
+	CU_ASSERT_EQUAL(f.n_unparked, 1);
+	(void)park(&f, 7, MIB(4));
+	fixture_set(&f, "orders", "4 0");
+	CU_ASSERT_EQUAL(f.n_unparked, 2);
+	CU_ASSERT_EQUAL(heap_set_pages(f.set), 0);
+	fixture_set(&f, "orders", "8 4 0");
+	(void)park(&f, 7, MIB(4));
+	fixture_set(&f, "pool.limit", "0");
+	CU_ASSERT_EQUAL(f.n_unparked, 3);
+	fixture_close(&f);
+}
+
+/*
+ * What the policy gives from pools and free lists, found out by doing it: the
+ * parked buffers are broken up and the buffer is allocated without reclaim.
+ */
+static void actual_composition(struct fixture *f, uint64_t len,
+			       uint32_t ret[POLICY_ORDER_COUNT])
+{
+	struct heap_request req = {.uid = 99, .len_bytes = len};
+	struct buffer *b = NULL;
+
+	if (heap_alloc(f->heap, &req, &b) == 0)
+		memcpy(ret, b->composition, sizeof(b->composition));
+	else
+		memset(ret, 0, POLICY_ORDER_COUNT * sizeof(*ret));
+}
+
+struct world {
+	struct fixture f;
+	struct rng rng;
+	struct buffer *live[64];
+};
+
+static const uint64_t sizes[] = {KIB(64), KIB(100), MIB(1), MIB(2) + KIB(64)};
+
+/* One random step; what it does depends only on the state of the generator. */
+static void world_step(struct world *w)
+{
+	size_t i = (size_t)rng_below(&w->rng, ARRAY_SIZE(w->live));
+	uint32_t uid = (uint32_t)rng_below(&w->rng, 2);
+	uint64_t len = sizes[rng_below(&w->rng, ARRAY_SIZE(sizes))];
+	uint64_t how = rng_below(&w->rng, 4);
+
+	if (!w->live[i]) {
+		w->live[i] = take(&w->f, uid, len);
+	} else {
+		(void)give(&w->f, w->live[i],
+			   how ? HEAP_FINISH_PARK : HEAP_FINISH_POOL);
+		w->live[i] = NULL;
+	}
+}
+
+static void world_open(struct world *w, unsigned int steps)
+{
+	*w = (struct world){0};
+	fixture_open_params(&w->f,
+			    &(struct node_params){.size_bytes = MIB(64),
+						  .occupants = "kernel:25%"},
+			    "840-high");
+	/* Order 0 without reclaim as well: the dry run knows no reclaim. */
+	fixture_set(&w->f, "gfp.0", "HIGH_ORDER");
+	rng_seed(&w->rng, 42);
+	for (unsigned int i = 0; i < steps; i++)
+		world_step(w);
+}
+
+static void reuse_is_never_worse_than_pools_and_free_lists(void)
+{
+	unsigned int n_found = 0;
+
+	/* The same world twice: in one the parked buffer is looked for, in the
+	 * other the request is served without it. */
+	for (unsigned int steps = 20; steps < 220; steps++) {
+		uint64_t len = sizes[steps % ARRAY_SIZE(sizes)];
+		uint32_t other[POLICY_ORDER_COUNT];
+		struct buffer *found;
+		struct world w, twin;
+
+		world_open(&w, steps);
+		found = heap_find_parked(w.f.heap, 1, len);
+		if (found) {
+			world_open(&twin, steps);
+			actual_composition(&twin.f, len, other);
+			CU_ASSERT_TRUE(composition_compare(found->composition,
+							   other) >= 0);
+			fixture_close(&twin.f);
+			n_found++;
+		}
+		fixture_close(&w.f);
+	}
+	CU_ASSERT_TRUE(n_found > 20);
+}
+
+int main(int argc, char **argv)
+{
+	CU_TestInfo tests[] = {
+		{"a parked buffer is taken whole and counts as hits",
+		 a_parked_buffer_is_taken_whole_and_counts_as_hits},
+		{"only the same uid and size find it",
+		 only_the_same_uid_and_size_find_it},
+		{"a better composition elsewhere wins",
+		 a_better_composition_elsewhere_wins},
+		{"the best of several is found first",
+		 the_best_of_several_is_found_first},
+		{"blocks wanted singly break it up",
+		 blocks_wanted_singly_break_it_up},
+		{"single blocks go before parked ones",
+		 single_blocks_go_before_parked_ones},
+		{"parking makes room and never exceeds the limit",
+		 parking_makes_room_and_never_exceeds_the_limit},
+		{"shrinking and policies drop parked buffers",
+		 shrinking_and_policies_drop_parked_buffers},
+		{"reuse is never worse than pools and free lists",
+		 reuse_is_never_worse_than_pools_and_free_lists},
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{.pName = "parked", .pTests = tests},
+		CU_SUITE_INFO_NULL,
+	};
+
+	return t_main(argc, argv, suites);
+}
