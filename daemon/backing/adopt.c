@@ -6,7 +6,6 @@
 
 #include "backing/buffer.h"
 #include "backing/memfd.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 
@@ -46,7 +45,7 @@ int backing_adopt(struct backing *b, int fd, struct backing_buffer **ret,
 	bb->kind = st.st_blksize >= (blksize_t)MIB(2) ? BACKING_HUGETLB
 						      : BACKING_PLAIN;
 	buffer_enter(b, bb, lifetime_watch(b->lifetime, bb->own));
-	lifetime_arm(b->lifetime, &bb->watched, clock_now_ns());
+	buffer_arm(b, bb);
 	budget_add_resident(b->budget, bb->size_bytes);
 	*ret = bb;
 	return 0;

@@ -178,7 +178,7 @@ static void tell_released(struct backing *b)
 	}
 }
 
-static void arm_timer(struct backing *b, uint64_t now_ns)
+void dispatch_arm_timer(struct backing *b, uint64_t now_ns)
 {
 	uint64_t due = lifetime_due_ns(b->lifetime);
 	struct itimerspec at = {0};
@@ -205,7 +205,7 @@ void backing_dispatch(struct backing *b)
 		b->ops.pressure(b->ctx, UINT64_MAX);
 	if (b->n_dropping == 0)
 		create_retry_waiting(b);
-	arm_timer(b, now_ns);
+	dispatch_arm_timer(b, now_ns);
 }
 
 int backing_event_fd(const struct backing *b)

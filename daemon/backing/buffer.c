@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 static struct backing_buffer **find(struct backing *b, dev_t dev, ino_t ino)
@@ -62,4 +63,14 @@ void backing_buffer_free(struct backing_buffer *bb)
 	fd_close(bb->own);
 	free(bb->making);
 	free(bb);
+}
+
+void buffer_arm(struct backing *b, struct backing_buffer *bb)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	lifetime_arm(b->lifetime, &bb->watched, now_ns);
+	/* Without a watch it is time that will tell. */
+	if (bb->watched.wd < 0)
+		dispatch_arm_timer(b, now_ns);
 }

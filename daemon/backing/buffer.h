@@ -138,6 +138,12 @@ void create_end(struct backing *b, struct backing_buffer *bb);
 /* Memory was given back: buffers that wait for some try again. */
 void create_retry_waiting(struct backing *b);
 
+/* A client may hold it from now on. */
+void buffer_arm(struct backing *b, struct backing_buffer *bb);
+
+/* Sets the timer to what is due next, if that has changed. */
+void dispatch_arm_timer(struct backing *b, uint64_t now_ns);
+
 /* Steps, on a worker. */
 enum job_result make_step(struct job *job, struct worker *worker);
 enum job_result recycle_step(struct job *job, struct worker *worker);

@@ -4,7 +4,6 @@
 
 #include "backing/buffer.h"
 #include "backing/memfd.h"
-#include "base/clock.h"
 #include "base/err.h"
 
 /*
@@ -35,7 +34,7 @@ int backing_open(struct backing *b, struct backing_buffer *bb,
 		b->parked_bytes -= bb->size_bytes;
 	}
 	bb->state = BUFFER_LIVE;
-	lifetime_arm(b->lifetime, &bb->watched, clock_now_ns());
+	buffer_arm(b, bb);
 	*ret_fd = fd;
 	return 0;
 }
