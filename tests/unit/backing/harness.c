@@ -129,7 +129,13 @@ int harness_create(struct harness *h, uint64_t bytes, unsigned int order,
 		.n_runs = 2,
 	};
 
-	return backing_create(h->b, &spec, on_created, h, ret);
+	return harness_create_spec(h, &spec, ret);
+}
+
+int harness_create_spec(struct harness *h, const struct backing_spec *spec,
+			struct backing_buffer **ret)
+{
+	return backing_create(h->b, spec, on_created, h, ret);
 }
 
 struct backing_buffer *harness_make(struct harness *h, uint64_t bytes)

@@ -45,7 +45,12 @@ void harness_linger(struct harness *h, unsigned int ms);
 int harness_create(struct harness *h, uint64_t bytes, unsigned int order,
 		   struct backing_buffer **ret);
 
-/* The same, and waits for done(). Return: the buffer, or NULL with h->r. */
+/* As @spec says. */
+int harness_create_spec(struct harness *h, const struct backing_spec *spec,
+			struct backing_buffer **ret);
+
+/* Creates of orders 8 and 0, and waits for done(). Return: the buffer, or NULL
+ * and h->r. */
 struct backing_buffer *harness_make(struct harness *h, uint64_t bytes);
 
 /* Recycles h->released and waits. */

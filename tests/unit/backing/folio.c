@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backing/fill.h"
+#include "backing/hugetlb.h"
+#include "backing/selftest.h"
+#include "backing/thp.h"
+#include "harness.h"
+#include "support/faults.h"
+
+/*
+ * The orders of real folios, read from the kernel; as root only. The switches
+ * are set by manage_thp and must be as before at the end.
+ */
+#define MASK_840 (1u << 8 | 1u << 4 | 1u)
+
+static char state_file[64];
+
+static void switches(char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (unsigned int order = 1; order <= THP_ORDER_MAX; order++) {
+		char path[128], line[128] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/mm/transparent_hugepage/"
+			 "hugepages-%lukB/shmem_enabled",
+			 (unsigned long)(thp_bytes(order) / 1024));
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		T_REQUIRE(fgets(line, sizeof(line), f) != NULL);
+		fclose(f);
+		len += (size_t)snprintf(text + len, size - len, "%u %s", order,
+					line);
+	}
+}
+
+static void start(struct harness *h, enum backing_kind mode, uint32_t orders)
+{
+	struct backing_params params;
+
+	harness_params(h, &params);
+	params.mode = mode;
+	params.orders = orders;
+	params.manage_thp = true;
+	params.thp_state_file = state_file;
+	harness_start(h, &params);
+}
+
+static void expect_folios(int fd, uint64_t bytes, unsigned int order,
+			  uint32_t n)
+{
+	uint32_t counts[11] = {0};
+	void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+
+	T_REQUIRE(p != MAP_FAILED);
+	T_REQUIRE(madvise(p, bytes, MADV_POPULATE_READ) == 0);
+	CU_ASSERT_EQUAL(selftest_folio_orders(p, bytes, counts), 0);
+	CU_ASSERT_EQUAL(counts[order], n);
+	if (counts[order] != n)
+		for (unsigned int i = 0; i < 11; i++)
+			printf("order %u: %u\n", i, counts[i]);
+	munmap(p, bytes);
+}
+
+/* One 10 MiB buffer of blocks of @order. */
+static void folios_of(unsigned int order, uint32_t n)
+{
+	struct backing_buffer *bb;
+	struct harness h;
+	int fd;
+
+	start(&h, BACKING_FOLIO, 1u << order | 1u);
+	T_REQUIRE(harness_create(&h, MIB(10), order, &bb) == 0);
+	harness_wait(&h, &h.n_created, 1);
+	T_REQUIRE(h.r == 0);
+	CU_ASSERT_EQUAL(h.info.got, BACKING_FOLIO);
+	CU_ASSERT_STRING_EQUAL(h.info.reason, "");
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_TRUE(harness_is_zero(fd, MIB(10)));
+	expect_folios(fd, MIB(10), order, n);
+	/* And the same after the next use. */
+	memset(h.error, 0, sizeof(h.error));
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, MIB(3)), 1);
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	CU_ASSERT_EQUAL(harness_recycle(&h, bb), BACKING_PARKABLE);
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_TRUE(harness_is_zero(fd, MIB(10)));
+	expect_folios(fd, MIB(10), order, n);
+	close(fd);
+	harness_stop(&h);
+}
+
+static void ten_mib_are_ten_folios_of_order_8(void)
+{
+	folios_of(8, 10);
+}
+
+static void ten_mib_are_160_folios_of_order_4(void)
+{
+	folios_of(4, 160);
+}
+
+static void ten_mib_are_2560_pages(void)
+{
+	folios_of(0, 2560);
+}
+
+static void ten_mib_are_five_folios_of_order_9(void)
+{
+	folios_of(9, 5);
+}
+
+static void a_mixed_composition_is_made_run_by_run(void)
+{
+	static const struct backing_run runs[] = {{8, 3}, {4, 17}, {0, 5}};
+	uint64_t bytes = 3 * MIB(1) + 17 * KIB(64) + 5 * KIB(4);
+	uint32_t counts[11] = {0};
+	struct backing_spec spec = {.len_bytes = bytes,
+				    .uid = 1000,
+				    .page_size_bytes = 4096,
+				    .heap = "system",
+				    .runs = runs,
+				    .n_runs = 3};
+	struct backing_buffer *bb;
+	struct harness h;
+	void *p;
+
+	start(&h, BACKING_AUTO, MASK_840);
+	T_REQUIRE(harness_create_spec(&h, &spec, &bb) == 0);
+	harness_wait(&h, &h.n_created, 1);
+	T_REQUIRE(h.r == 0);
+	p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, backing_buffer_fd(bb), 0);
+	T_REQUIRE(p != MAP_FAILED);
+	T_REQUIRE(madvise(p, bytes, MADV_POPULATE_READ) == 0);
+	CU_ASSERT_EQUAL(selftest_folio_orders(p, bytes, counts), 0);
+	CU_ASSERT_EQUAL(counts[8], 3);
+	CU_ASSERT_EQUAL(counts[4], 17);
+	CU_ASSERT_EQUAL(counts[0], 5);
+	munmap(p, bytes);
+	harness_stop(&h);
+}
+
+static void collapse_gives_folios_of_order_9(void)
+{
+	struct harness h;
+	struct backing_buffer *bb;
+
+	harness_start(&h, NULL);
+	bb = harness_make(&h, MIB(10));
+	T_REQUIRE(bb != NULL);
+	CU_ASSERT_EQUAL(h.info.got, BACKING_COLLAPSE);
+	expect_folios(backing_buffer_fd(bb), MIB(10), 9, 5);
+	harness_stop(&h);
+}
+
+static void a_parked_buffer_of_small_pages_is_collapsed(void)
+{
+	struct harness h;
+	struct backing_buffer *bb;
+	int fd;
+
+	harness_start(&h, NULL);
+	/* No 2 MiB block at first: refused as the kernel would. */
+	faults_arm(FAULT_MADVISE, 0, 100, EAGAIN);
+	bb = harness_make(&h, MIB(10));
+	faults_clear();
+	T_REQUIRE(bb != NULL);
+	expect_folios(backing_buffer_fd(bb), MIB(10), 0, 2560);
+	fd = harness_open(&h, bb, O_RDWR);
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	CU_ASSERT_EQUAL(harness_recycle(&h, bb), BACKING_PARKABLE);
+	CU_ASSERT_EQUAL(backing_buffer_kind(bb), BACKING_COLLAPSE);
+	expect_folios(backing_buffer_fd(bb), MIB(10), 9, 5);
+	harness_stop(&h);
+}
+
+static void manage_thp_restores_the_switches(void)
+{
+	char before[2048], during[2048], after[2048];
+	struct harness h;
+
+	switches(before, sizeof(before));
+	start(&h, BACKING_AUTO, MASK_840 | 1u << 9);
+	switches(during, sizeof(during));
+	CU_ASSERT_STRING_NOT_EQUAL(before, during);
+	CU_ASSERT_EQUAL(access(state_file, F_OK), 0);
+	backing_set_orders(h.b, 1u << 5);
+	CU_ASSERT_TRUE(thp_enabled_orders() & (1u << 5));
+	harness_stop(&h);
+	switches(after, sizeof(after));
+	CU_ASSERT_STRING_EQUAL(before, after);
+	CU_ASSERT_NOT_EQUAL(access(state_file, F_OK), 0);
+}
+
+static void after_a_crash_the_next_daemon_restores(void)
+{
+	char before[2048], after[2048];
+	struct harness h;
+	int status;
+	pid_t pid;
+
+	switches(before, sizeof(before));
+	pid = fork();
+	if (pid == 0) {
+		struct thp *thp = NULL;
+		char reason[THP_REASON_BYTES];
+
+		if (thp_new(&thp, state_file, reason) == 0)
+			(void)thp_enable(thp, MASK_840);
+		raise(SIGKILL);
+	}
+	waitpid(pid, &status, 0);
+	switches(after, sizeof(after));
+	CU_ASSERT_STRING_NOT_EQUAL(before, after);
+	CU_ASSERT_EQUAL(access(state_file, F_OK), 0);
+	start(&h, BACKING_AUTO, MASK_840);
+	harness_stop(&h);
+	switches(after, sizeof(after));
+	CU_ASSERT_STRING_EQUAL(before, after);
+}
+
+static void two_daemons_do_not_share_the_switches(void)
+{
+	struct thp *first = NULL, *second = NULL;
+	char reason[THP_REASON_BYTES] = "";
+
+	T_REQUIRE(thp_new(&first, state_file, reason) == 0);
+	CU_ASSERT_EQUAL(thp_new(&second, state_file, reason), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(reason, "another daemon"));
+	CU_ASSERT_EQUAL(thp_new(&second, "/nonexistent/x", reason), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(reason, "state file"));
+	first = thp_free(first);
+}
+
+static void a_switch_changed_by_others_is_left_alone(void)
+{
+	static const char path[] = "/sys/kernel/mm/transparent_hugepage/"
+				   "hugepages-64kB/shmem_enabled";
+	char before[2048], after[2048], reason[THP_REASON_BYTES];
+	struct thp *thp = NULL;
+	FILE *f;
+
+	switches(before, sizeof(before));
+	T_REQUIRE(thp_new(&thp, state_file, reason) == 0);
+	(void)thp_enable(thp, 1u << 4);
+	f = fopen(path, "w");
+	T_REQUIRE(f != NULL);
+	fputs("within_size", f);
+	fclose(f);
+	thp = thp_free(thp);
+	CU_ASSERT_TRUE(thp_enabled_orders() & (1u << 4));
+	f = fopen(path, "w"); /* the test's own clean-up */
+	T_REQUIRE(f != NULL);
+	fputs("never", f);
+	fclose(f);
+	switches(after, sizeof(after));
+	CU_ASSERT_STRING_EQUAL(before, after);
+}
+
+static void write_number(const char *path, unsigned long n)
+{
+	FILE *f = fopen(path, "w");
+
+	T_REQUIRE(f != NULL);
+	fprintf(f, "%lu", n);
+	fclose(f);
+}
+
+static void hugetlb_takes_reserved_pages_or_says_why_not(void)
+{
+	static const char path[] = "/proc/sys/vm/nr_hugepages";
+	unsigned long before = hugetlb_n_pages();
+	struct backing_params params;
+	struct backing_buffer *bb;
+	struct harness h;
+	int fd;
+
+	write_number(path, before + 4);
+	if (hugetlb_n_pages() < before + 4) {
+		write_number(path, before);
+		printf(" (no pages to reserve: not tried) ");
+		return;
+	}
+	harness_params(&h, &params);
+	params.mode = BACKING_HUGETLB;
+	harness_start(&h, &params);
+	bb = harness_make(&h, MIB(4));
+	T_REQUIRE(bb != NULL);
+	CU_ASSERT_EQUAL(h.info.got, BACKING_HUGETLB);
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_TRUE(harness_is_zero(fd, MIB(4)));
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	CU_ASSERT_EQUAL(harness_recycle(&h, bb), BACKING_PARKABLE);
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_TRUE(harness_is_zero(fd, MIB(4)));
+	/* Not whole pages, and more than there are. */
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(3)));
+	CU_ASSERT_EQUAL(h.info.got, BACKING_COLLAPSE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "multiple of 2 MiB"));
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(64)));
+	CU_ASSERT_EQUAL(h.info.got, BACKING_COLLAPSE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "too few"));
+	/* Taken between the check and the mapping. */
+	faults_arm(FAULT_MMAP, 0, 1, ENOMEM);
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(2)));
+	CU_ASSERT_EQUAL(h.info.got, BACKING_COLLAPSE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "taken meanwhile"));
+	faults_clear();
+	close(fd);
+	harness_stop(&h);
+	write_number(path, before);
+	CU_ASSERT_EQUAL(hugetlb_n_pages(), before);
+}
+
+/* As auto and as asked for: the next best, and why. */
+static void what_does_not_work_is_replaced_with_the_reason(void)
+{
+	struct backing_params params;
+	struct backing_stats stats;
+	struct harness h;
+
+	harness_params(&h, &params);
+	params.mode = BACKING_AUTO;
+	harness_start(&h, &params);
+	backing_get_stats(h.b, &stats);
+	if (!(thp_enabled_orders() & (1u << 8))) {
+		CU_ASSERT_EQUAL(stats.mode, BACKING_COLLAPSE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(stats.reason, "shmem_enabled"));
+	}
+	harness_stop(&h);
+	params.mode = BACKING_COLLAPSE;
+	faults_arm(FAULT_MADVISE, 0, 1, EINVAL);
+	harness_start(&h, &params);
+	faults_clear();
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.mode, BACKING_PLAIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(stats.reason, "MADV_COLLAPSE"));
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(4)));
+	CU_ASSERT_EQUAL(h.info.got, BACKING_PLAIN);
+	harness_stop(&h);
+	params.mode = BACKING_PLAIN;
+	harness_start(&h, &params);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.mode, BACKING_PLAIN);
+	CU_ASSERT_STRING_EQUAL(stats.reason, "");
+	harness_stop(&h);
+}
+
+int main(int argc, char **argv)
+{
+	CU_TestInfo tests[] = {
+		{"10 MiB are ten folios of order 8",
+		 ten_mib_are_ten_folios_of_order_8},
+		{"10 MiB are 160 folios of order 4",
+		 ten_mib_are_160_folios_of_order_4},
+		{"10 MiB are 2560 pages", ten_mib_are_2560_pages},
+		{"10 MiB are five folios of order 9",
+		 ten_mib_are_five_folios_of_order_9},
+		{"a mixed composition is made run by run",
+		 a_mixed_composition_is_made_run_by_run},
+		{"collapse gives folios of order 9",
+		 collapse_gives_folios_of_order_9},
+		{"a parked buffer of small pages is collapsed",
+		 a_parked_buffer_of_small_pages_is_collapsed},
+		{"manage_thp restores the switches",
+		 manage_thp_restores_the_switches},
+		{"after a crash the next daemon restores",
+		 after_a_crash_the_next_daemon_restores},
+		{"two daemons do not share the switches",
+		 two_daemons_do_not_share_the_switches},
+		{"a switch changed by others is left alone",
+		 a_switch_changed_by_others_is_left_alone},
+		{"hugetlb takes reserved pages or says why not",
+		 hugetlb_takes_reserved_pages_or_says_why_not},
+		{"what does not work is replaced, with the reason",
+		 what_does_not_work_is_replaced_with_the_reason},
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{.pName = "folio", .pTests = tests},
+		CU_SUITE_INFO_NULL,
+	};
+
+	if (geteuid() != 0 || access("/proc/kpageflags", R_OK) != 0)
+		t_skip("needs root and /proc/kpageflags");
+	if (access("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/"
+		   "shmem_enabled",
+		   W_OK) != 0)
+		t_skip("needs writable per-size THP switches (Linux 6.11)");
+	snprintf(state_file, sizeof(state_file), "/run/dmaheap-test-%d.state",
+		 (int)getpid());
+	return t_main(argc, argv, suites);
+}
