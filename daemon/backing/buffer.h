@@ -46,6 +46,7 @@ struct making {
 	const char *reason;
 	bool started;
 	bool reserved;
+	bool any_huge;   /* a 2 MiB folio at least */
 	bool no_hugetlb; /* tried, and the pages were gone */
 	bool pressed;    /* pressure() was called for it */
 	bool waits;      /* in backing::waiting */
@@ -74,6 +75,7 @@ struct backing_buffer {
 	uint8_t kind;     /* enum backing_kind */
 	uint8_t recycled; /* enum backing_recycled: the job's result */
 	bool zeroed;      /* the job has zeroed all, collapse follows */
+	bool lesser;      /* a part is not of 2 MiB folios and could be */
 	bool late;        /* found by the sweep */
 	atomic_bool cancelled;
 };

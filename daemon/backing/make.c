@@ -173,6 +173,8 @@ static int fill(struct backing_buffer *bb, struct making *m,
 	bb->done_bytes += piece.len_bytes;
 	if (lesser)
 		m->reason = NO_HUGE;
+	bb->lesser |= lesser;
+	m->any_huge |= !lesser && piece.len_bytes >= FILL_HUGE_BYTES;
 	return 0;
 }
 
@@ -213,6 +215,8 @@ static int finish(struct backing_buffer *bb, struct making *m)
 		atomic_fetch_add(&bb->backing->folio_fallbacks, n_fallbacks);
 		m->reason = SMALLER_FOLIOS;
 	}
+	if (bb->kind == BACKING_COLLAPSE && !m->any_huge)
+		bb->kind = BACKING_PLAIN;
 	bb->dev = st.st_dev;
 	bb->ino = st.st_ino;
 	set_identity(bb, m);

@@ -45,7 +45,8 @@ static enum job_result turn_into_drop(struct backing_buffer *bb,
 static bool wants_collapse(const struct backing_buffer *bb)
 {
 	return bb->backing->in_force == BACKING_COLLAPSE &&
-	       bb->kind == BACKING_PLAIN && bb->size_bytes >= FILL_HUGE_BYTES;
+	       bb->size_bytes >= FILL_HUGE_BYTES &&
+	       (bb->kind == BACKING_PLAIN || bb->lesser);
 }
 
 /* Zeroes the next chunk, or collapses it in a second round. */
@@ -72,6 +73,7 @@ static int recycle_chunk(struct backing_buffer *bb, struct worker *worker)
 		return 0;
 	if (bb->zeroed) {
 		bb->kind = BACKING_COLLAPSE;
+		bb->lesser = false;
 	} else if (wants_collapse(bb)) {
 		bb->zeroed = true;
 		bb->done_bytes = 0;

@@ -75,7 +75,7 @@ static void each_failing_call_undoes_everything(void)
 		CU_ASSERT_EQUAL(faults_hits(cases[i].fault), 1);
 		CU_ASSERT_PTR_NOT_NULL(strstr(h.error, cases[i].text));
 		if (bb) {
-			CU_ASSERT_EQUAL(h.info.got, BACKING_COLLAPSE);
+			CU_ASSERT_EQUAL(h.info.got, BACKING_PLAIN);
 			CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "2 MiB"));
 			backing_drop(h.b, bb);
 			harness_linger(&h, 10);
