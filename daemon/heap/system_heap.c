@@ -17,7 +17,7 @@ struct walk {
 	struct node_request node_req;
 	uint64_t remaining_pages;
 	unsigned int max_order;
-	bool from_pool;
+	uint64_t n_from_pool;
 	bool from_node;
 };
 
@@ -62,7 +62,7 @@ static bool walk_try(struct walk *walk, unsigned int order, uint64_t *ret_pfn)
 	struct heap *heap = walk->heap;
 
 	if (heap_pool_take(heap, order, ret_pfn)) {
-		walk->from_pool = true;
+		walk->n_from_pool++;
 		return true;
 	}
 	if (node_alloc(heap->set->node, &walk->node_req, order,
@@ -171,9 +171,21 @@ static void count_failure(struct heap *heap, uint64_t n_pages)
 
 static uint8_t walk_source(const struct walk *walk)
 {
-	if (walk->from_pool && walk->from_node)
+	if (walk->n_from_pool && walk->from_node)
 		return BUFFER_SOURCE_MIXED;
-	return walk->from_pool ? BUFFER_SOURCE_POOL : BUFFER_SOURCE_NODE;
+	return walk->n_from_pool ? BUFFER_SOURCE_POOL : BUFFER_SOURCE_NODE;
+}
+
+/* What the request took; a block from a pool costs as one from a per-CPU list,
+ * which is a list under a lock as well. */
+static void walk_end(const struct walk *walk)
+{
+	const struct cost_profile *costs =
+		&node_params(walk->heap->set->node)->costs;
+
+	walk->req->spent_ns = walk->node_req.spent_ns +
+			      walk->n_from_pool * costs->pcp_op_ps / 1000;
+	walk->req->stall_ns = walk->node_req.stall_ns;
 }
 
 static void walk_begin(struct walk *walk, struct heap *heap,
@@ -212,8 +224,7 @@ int heap_alloc(struct heap *heap, struct heap_request *req, struct buffer **ret)
 	r = walk_fill(&walk, buffer);
 	if (r)
 		buffer_give_to_node(buffer, &walk.node_req);
-	req->spent_ns = walk.node_req.spent_ns;
-	req->stall_ns = walk.node_req.stall_ns;
+	walk_end(&walk);
 	if (r) {
 		buffer_destroy(buffer);
 		count_failure(heap, n_pages);

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void _printf_(1, 0)
-print_error(const char *format, va_list args)
+static void _printf_(1, 0) print_error(const char *format, va_list args)
 {
 	fprintf(stderr, "dmaheap-lab: ");
 	vfprintf(stderr, format, args);

@@ -97,6 +97,12 @@ static json_t *json_table(struct json *j, const struct lab_table *table)
 		append(j, sets, json_summary(j, table, n));
 	for (unsigned int i = 0; i < node_vmstat_count(); i++)
 		set_u64(j, vmstat, node_vmstat_name(i), table->vmstat[i]);
+	if (table->buddyinfo_before)
+		set(j, object, "buddyinfo_before",
+		    json_string(table->buddyinfo_before));
+	if (table->buddyinfo_after)
+		set(j, object, "buddyinfo_after",
+		    json_string(table->buddyinfo_after));
 	set(j, object, "rows", rows);
 	set(j, object, "sets", sets);
 	set(j, object, "vmstat", vmstat);

@@ -97,7 +97,14 @@ static void text_vmstat(const struct lab_table *table, struct strbuf *out)
 			strbuf_append(out, " %s %" PRId64, node_vmstat_name(i),
 				      (int64_t)table->vmstat[i]);
 	}
-	strbuf_append(out, "\n\n");
+	strbuf_append_char(out, '\n');
+}
+
+static void text_buddyinfo(const char *when, const char *text,
+			   struct strbuf *out)
+{
+	if (text)
+		strbuf_append(out, "-- buddyinfo %s\n%s", when, text);
 }
 
 int output_text(const struct lab_results *results, struct strbuf *out)
@@ -113,6 +120,9 @@ int output_text(const struct lab_results *results, struct strbuf *out)
 				return err_trace(r);
 		}
 		text_vmstat(table, out);
+		text_buddyinfo("before", table->buddyinfo_before, out);
+		text_buddyinfo("after", table->buddyinfo_after, out);
+		strbuf_append_char(out, '\n');
 	}
 	return strbuf_failed(out) ? err_raise(-ENOMEM) : 0;
 }

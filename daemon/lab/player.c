@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/rng.h"
+#include "base/strbuf.h"
 #include "mm/node.h"
 
 /*
@@ -101,18 +102,29 @@ static int fill_row(struct player *p, const struct scenario_step *step,
 	return 0;
 }
 
-static void note_beginning(struct player *p)
+/* Return: the text, or NULL when there is no memory. */
+static char *buddyinfo(const struct player *p)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	node_render_buddyinfo(p->node, &text);
+	return strbuf_steal(&text);
+}
+
+static int note_beginning(struct player *p)
 {
 	struct node_page_counts counts;
 
 	if (p->began)
-		return;
+		return 0;
 	p->began = true;
 	node_page_counts(p->node, &counts);
 	p->out->free_before_bytes =
 		counts.free_pages * node_params(p->node)->page_size_bytes;
 	for (unsigned int i = 0; i < node_vmstat_count(); i++)
 		p->out->vmstat[i] = node_vmstat_value(p->node, i);
+	p->out->buddyinfo_before = buddyinfo(p);
+	return p->out->buddyinfo_before ? 0 : err_raise(-ENOMEM);
 }
 
 static int alloc_once(struct player *p, const struct scenario_step *step,
@@ -120,9 +132,10 @@ static int alloc_once(struct player *p, const struct scenario_step *step,
 {
 	struct heap_request req = {.len_bytes = size, .start_ns = p->now_ns};
 	struct buffer *buffer = NULL;
-	int r;
+	int r = note_beginning(p);
 
-	note_beginning(p);
+	if (r)
+		return err_trace(r);
 	r = heap_alloc(p->heap, &req, &buffer);
 	if (r < 0)
 		return err_trace(r);
@@ -303,12 +316,14 @@ static void fill_head(struct player *p, const struct scenario_table *table,
 	rng_seed(&p->rng, out->seed);
 }
 
-static void fill_tail(struct player *p)
+static int fill_tail(struct player *p)
 {
 	for (unsigned int i = 0; i < node_vmstat_count(); i++)
 		p->out->vmstat[i] =
 			node_vmstat_value(p->node, i) - p->out->vmstat[i];
 	heap_get_stats(p->heap, &p->out->heap);
+	p->out->buddyinfo_after = buddyinfo(p);
+	return p->out->buddyinfo_after ? 0 : err_raise(-ENOMEM);
 }
 
 static int player_open(struct player *p, const struct policy *policy)
@@ -362,7 +377,7 @@ int lab_play_table(struct lab_table *ret, const struct scenario *scenario,
 		r = play_steps(&p, scenario->steps, table->first_step,
 			       table->n_steps);
 	if (!r)
-		fill_tail(&p);
+		r = fill_tail(&p);
 	player_close(&p);
 	return r;
 }

@@ -29,6 +29,8 @@ void lab_table_fini(struct lab_table *table)
 {
 	free(table->rows);
 	free(table->vmstat);
+	free(table->buddyinfo_before);
+	free(table->buddyinfo_after);
 	*table = (struct lab_table){0};
 }
 

@@ -39,7 +39,9 @@ struct lab_table {
 	struct policy steps;        /* the policy itself */
 	struct lab_row *rows;
 	size_t n_rows;
-	uint64_t *vmstat; /* deltas, by the index of node_vmstat_name() */
+	char *buddyinfo_before; /* at the first allocation */
+	char *buddyinfo_after;  /* at the end */
+	uint64_t *vmstat;       /* deltas, by the index of node_vmstat_name() */
 	struct heap_stats heap;
 };
 
