@@ -17,7 +17,7 @@
 static void visit_fds(pid_t pid, holders_visit *visit, void *ctx)
 {
 	struct holders_held held = {.is_mapping = false};
-	char path[64], link[64];
+	char path[64], link[128];
 	struct dirent *entry;
 	struct stat st;
 	DIR *dir;
@@ -34,6 +34,9 @@ static void visit_fds(pid_t pid, holders_visit *visit, void *ctx)
 			    strlen(NODE_BUFFER_PREFIX)) ||
 		    target_fd_stat(pid, fd, &st))
 			continue;
+		held.fd = fd;
+		held.size_bytes = (uint64_t)st.st_size;
+		held.link = link;
 		held.dev = st.st_dev;
 		held.ino = st.st_ino;
 		visit(ctx, pid, &held);
@@ -54,6 +57,8 @@ static bool visit_area(void *ctx, const struct maps_area *area)
 
 	if (strncmp(area->path, NODE_BUFFER_PREFIX, strlen(NODE_BUFFER_PREFIX)))
 		return true;
+	held.size_bytes = area->offset_bytes + area->end - area->start;
+	held.link = area->path;
 	held.dev = area->dev;
 	held.ino = area->ino;
 	search->visit(search->ctx, search->pid, &held);

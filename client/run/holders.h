@@ -11,12 +11,16 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct holders_held {
 	dev_t dev;
 	ino_t ino;
-	bool is_mapping; /* else a descriptor */
+	bool is_mapping;     /* else a descriptor */
+	int fd;              /* of a descriptor */
+	uint64_t size_bytes; /* of the file; of a mapping, what it shows */
+	const char *link;    /* what /proc calls it */
 };
 
 typedef void holders_visit(void *ctx, pid_t pid,

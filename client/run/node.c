@@ -28,6 +28,8 @@ struct node {
 	int sync_write_fd;
 	ino_t sync_ino;
 	struct timespec created;
+	uid_t uid; /* the heaps' owner: who started the run */
+	gid_t gid;
 	size_t n_heaps;
 	struct node_heap heap[NODE_HEAPS_MAX];
 };
@@ -71,9 +73,7 @@ static int make_entry(const struct node *node, struct node_heap *heap,
 	(void)snprintf(path, sizeof(path), "%s/%s", node->directory,
 		       heap->name);
 	r = mknod(path, (as_device ? S_IFCHR : S_IFREG) | 0600, 0);
-	if (r && errno != EEXIST)
-		return -errno;
-	if (lstat(path, &st))
+	if ((r && errno != EEXIST) || lstat(path, &st))
 		return -errno;
 	heap->entry_dev = st.st_dev;
 	heap->entry_ino = st.st_ino;
@@ -148,7 +148,6 @@ static int add_heaps(struct node *node, char (*names)[DMAHEAP_NAME_MAX_BYTES],
 			return -EINVAL;
 		}
 		(void)snprintf(heap->name, sizeof(heap->name), "%s", names[i]);
-		heap->created = node->created;
 		heap->minor = (unsigned int)node->n_heaps++;
 		r = memfd_of_heap(heap);
 		if (r) {
@@ -176,6 +175,8 @@ int node_new(struct node **ret, const struct workdir *workdir,
 	for (size_t i = 0; i < NODE_HEAPS_MAX; i++)
 		node->heap[i].memfd = -1;
 	(void)clock_gettime(CLOCK_REALTIME, &node->created);
+	node->uid = getuid();
+	node->gid = getgid();
 
 	r = add_heaps(node, names, n_names, ret_why);
 	if (r == 0) {
@@ -220,6 +221,12 @@ const struct node_heap *node_find(const struct node *node, const char *name,
 	return NULL;
 }
 
+const struct node_heap *node_heap_at(const struct node *node,
+				     unsigned int minor)
+{
+	return minor < node->n_heaps ? &node->heap[minor] : NULL;
+}
+
 const char *node_directory(const struct node *node)
 {
 	return node->directory;
@@ -235,19 +242,9 @@ static int reopen(int fd, int flags)
 	return r < 0 ? -errno : r;
 }
 
-int node_open_heap(const struct node *node, const struct node_heap *heap,
-		   int flags)
+int node_open_heap(const struct node_heap *heap, int flags)
 {
-	char path[sizeof(((struct node *)0)->directory) +
-		  DMAHEAP_NAME_MAX_BYTES];
-	int fd;
-
-	if (!(flags & O_PATH))
-		return reopen(heap->memfd, flags);
-	(void)snprintf(path, sizeof(path), "%s/%s", node->directory,
-		       heap->name);
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return reopen(heap->memfd, flags);
 }
 
 int node_open_directory(const struct node *node, int flags)
@@ -262,27 +259,49 @@ int node_open_sync_file(const struct node *node)
 	return reopen(node->sync_read_fd, O_RDONLY);
 }
 
-/* A heap by its memfd, or by its entry in the directory. */
 static void identify_heap(const struct node *node, struct node_object *o)
 {
-	for (size_t i = 0; i < node->n_heaps; i++) {
-		const struct node_heap *heap = &node->heap[i];
-
-		if (o->st.st_ino == heap->ino && o->st.st_dev == heap->dev)
+	for (size_t i = 0; i < node->n_heaps; i++)
+		if (o->st.st_ino == node->heap[i].ino &&
+		    o->st.st_dev == node->heap[i].dev) {
 			o->kind = NODE_HEAP;
-		else if (o->st.st_ino == heap->entry_ino &&
-			 o->st.st_dev == heap->entry_dev)
-			o->kind = NODE_HEAP_PATH;
-		else
-			continue;
-		o->heap = heap;
-		return;
-	}
+			o->heap = &node->heap[i];
+		}
 }
 
 static bool starts_with(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/*
+ * An O_PATH fd refuses what its object would do. The link's own mode shows the
+ * rights to read and write; with neither, the flags tell.
+ */
+static bool is_path_only(pid_t tid, int fd)
+{
+	unsigned int flags;
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, fd);
+	return lstat(path, &st) == 0 && !(st.st_mode & 0600) &&
+	       target_fd_flags(tid, fd, &flags) == 0 && (flags & O_PATH);
+}
+
+static void identify_memfd(const struct node *node, pid_t tid, int fd,
+			   struct node_object *o)
+{
+	bool is_buffer = starts_with(o->link, NODE_BUFFER_PREFIX);
+
+	if (target_fd_stat(tid, fd, &o->st))
+		return;
+	if (is_buffer)
+		o->kind = NODE_BUFFER;
+	else
+		identify_heap(node, o);
+	if (o->kind != NODE_OTHER && is_path_only(tid, fd))
+		o->kind = is_buffer ? NODE_BUFFER_PATH : NODE_HEAP_PATH;
 }
 
 void node_identify(const struct node *node, pid_t tid, int fd,
@@ -292,17 +311,11 @@ void node_identify(const struct node *node, pid_t tid, int fd,
 	ret->heap = NULL;
 	if (fd < 0 || target_fd_link(tid, fd, ret->link, sizeof(ret->link)) < 0)
 		return;
-	if (starts_with(ret->link, NODE_BUFFER_PREFIX)) {
-		if (target_fd_stat(tid, fd, &ret->st) == 0)
-			ret->kind = NODE_BUFFER;
-	} else if (starts_with(ret->link, "/memfd:" HEAP_MEMFD_PREFIX)) {
-		if (target_fd_stat(tid, fd, &ret->st) == 0)
-			identify_heap(node, ret);
-	} else if (starts_with(ret->link, node->directory)) {
-		if (!ret->link[strlen(node->directory)])
-			ret->kind = NODE_DIRECTORY;
-		else if (target_fd_stat(tid, fd, &ret->st) == 0)
-			identify_heap(node, ret);
+	if (starts_with(ret->link, NODE_BUFFER_PREFIX) ||
+	    starts_with(ret->link, "/memfd:" HEAP_MEMFD_PREFIX)) {
+		identify_memfd(node, tid, fd, ret);
+	} else if (strcmp(ret->link, node->directory) == 0) {
+		ret->kind = NODE_DIRECTORY;
 	} else if (starts_with(ret->link, "pipe:[")) {
 		if (strtoull(ret->link + strlen("pipe:["), NULL, 10) ==
 		    node->sync_ino)
@@ -321,9 +334,12 @@ static void stat_common(const struct timespec *created, struct stat *st)
 	st->st_ctim = *created;
 }
 
-void node_stat_heap(const struct node_heap *heap, struct stat *ret)
+void node_stat_heap(const struct node *node, const struct node_heap *heap,
+		    struct stat *ret)
 {
-	stat_common(&heap->created, ret);
+	stat_common(&node->created, ret);
+	ret->st_uid = node->uid;
+	ret->st_gid = node->gid;
 	ret->st_dev = heap->entry_dev;
 	ret->st_ino = heap->entry_ino;
 	ret->st_mode = S_IFCHR | 0600;
@@ -343,4 +359,14 @@ void node_stat_directory(const struct node *node, struct stat *ret)
 		ret->st_dev = real.st_dev;
 		ret->st_ino = real.st_ino;
 	}
+}
+
+bool node_may_use(const struct node *node, pid_t tid)
+{
+	long uid;
+
+	/* The file system's uid: the fourth. Root's rights reach everywhere. */
+	if (target_status_field(tid, "Uid", 3, &uid))
+		return true;
+	return uid == 0 || (uid_t)uid == node->uid;
 }

@@ -42,9 +42,8 @@ struct node_heap {
 	int memfd;
 	dev_t dev;
 	ino_t ino;
-	dev_t entry_dev; /* of the directory's entry, for O_PATH opens */
+	dev_t entry_dev; /* of the directory's entry */
 	ino_t entry_ino;
-	struct timespec created;
 };
 
 struct node;
@@ -69,12 +68,15 @@ struct node *node_free(struct node *node);
 const struct node_heap *node_find(const struct node *node, const char *name,
 				  size_t length);
 
+/* The heap with that minor number; NULL when there is none. */
+const struct node_heap *node_heap_at(const struct node *node,
+				     unsigned int minor);
+
 /* Where the private directory is, for openat() and to recognise it. */
 const char *node_directory(const struct node *node);
 
 /* A new description of the heap. Return: an fd or a negated errno. */
-int node_open_heap(const struct node *node, const struct node_heap *heap,
-		   int flags);
+int node_open_heap(const struct node_heap *heap, int flags);
 
 /* A new description of the directory. Return: an fd or a negated errno. */
 int node_open_directory(const struct node *node, int flags);
@@ -88,6 +90,7 @@ enum node_kind {
 	NODE_HEAP_PATH, /* O_PATH of a heap; heap is set */
 	NODE_DIRECTORY,
 	NODE_BUFFER,
+	NODE_BUFFER_PATH, /* O_PATH of a buffer */
 	NODE_SYNC_FILE,
 	NODE_FOREIGN_SYNC_FILE, /* one of the kernel's own */
 };
@@ -108,5 +111,9 @@ void node_identify(const struct node *node, pid_t tid, int fd,
 		   struct node_object *ret);
 
 /* What stat() says of the heap, and of the directory. */
-void node_stat_heap(const struct node_heap *heap, struct stat *ret);
+void node_stat_heap(const struct node *node, const struct node_heap *heap,
+		    struct stat *ret);
 void node_stat_directory(const struct node *node, struct stat *ret);
+
+/* Whether a thread's user may open the heaps: their owner and root may. */
+bool node_may_use(const struct node *node, pid_t tid);

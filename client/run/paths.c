@@ -32,8 +32,16 @@ static bool look_up(const struct run *run, const struct call *call, int dirfd,
 	char path[PATH_MAX];
 
 	if (target_read_string(call_tid(call), path_address, path,
-			       sizeof(path)) < 0 ||
-	    !resolve_is_interesting(run->node, path)) {
+			       sizeof(path)) < 0) {
+		call_continue(call);
+		return false;
+	}
+	if (mirror_is_interesting(path) && call_is_alive(call) &&
+	    mirror_look(run->mirror, path, ret->at.outside)) {
+		ret->at.place = PLACE_OUTSIDE;
+		return true;
+	}
+	if (!resolve_is_interesting(run->node, path)) {
 		call_continue(call);
 		return false;
 	}
@@ -51,8 +59,6 @@ static bool look_up(const struct run *run, const struct call *call, int dirfd,
 /* The order of refusals is the kernel's. Return: 0 or an errno > 0. */
 static int check_heap_flags(int flags)
 {
-	if (flags & O_PATH)
-		return flags & O_DIRECTORY ? ENOTDIR : 0;
 	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 		return EEXIST;
 	if (flags & O_DIRECTORY)
@@ -65,15 +71,22 @@ static void open_heap(const struct run *run, const struct call *call,
 {
 	_cleanup_(fd_closep) int fd = -1;
 	int kept = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC;
-	int err = check_heap_flags(flags);
+	int err;
 
+	/*
+	 * An O_PATH fd cannot be put into another process; one that is open
+	 * for reading serves where it is only passed on.
+	 */
+	if (flags & O_PATH)
+		flags &= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	err = check_heap_flags(flags);
+	if (!err && !node_may_use(run->node, call_tid(call)))
+		err = EACCES;
 	if (err) {
 		call_fail(call, err);
 		return;
 	}
-	if (flags & O_PATH)
-		kept = O_PATH | O_NOFOLLOW;
-	fd = node_open_heap(run->node, heap, flags & kept);
+	fd = node_open_heap(heap, flags & kept);
 	if (fd < 0)
 		call_fail(call, -fd);
 	else
@@ -85,13 +98,13 @@ static void open_directory(const struct run *run, const struct call *call,
 {
 	_cleanup_(fd_closep) int fd = -1;
 
-	if (!(flags & O_PATH)) {
-		if ((flags & O_CREAT) || (flags & O_ACCMODE) != O_RDONLY) {
-			call_fail(call, EISDIR);
-			return;
-		}
-		flags &= ~(O_EXCL | O_NOCTTY | O_TRUNC);
+	if (flags & O_PATH) {
+		flags &= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC; /* as above */
+	} else if ((flags & O_CREAT) || (flags & O_ACCMODE) != O_RDONLY) {
+		call_fail(call, EISDIR);
+		return;
 	}
+	flags &= ~(O_EXCL | O_NOCTTY | O_TRUNC);
 	fd = node_open_directory(run->node, flags);
 	if (fd < 0)
 		call_fail(call, -fd);
@@ -103,7 +116,9 @@ static void open_directory(const struct run *run, const struct call *call,
 static void open_fd(const struct run *run, const struct call *call,
 		    const struct lookup *found, int flags)
 {
-	if (found->object.kind == NODE_BUFFER && !(flags & O_PATH))
+	if ((found->object.kind == NODE_BUFFER ||
+	     found->object.kind == NODE_BUFFER_PATH) &&
+	    !(flags & O_PATH))
 		call_fail(call, ENXIO);
 	else if (found->object.kind == NODE_HEAP_PATH && !(flags & O_PATH))
 		open_heap(run, call, found->object.heap, flags);
@@ -125,6 +140,23 @@ static void open_fdinfo(const struct run *run, const struct call *call,
 			 &found->object);
 	if (fd < 0)
 		call_continue(call);
+	else
+		call_return_fd(call, fd, flags & O_CLOEXEC);
+}
+
+/* For reading only: what is written there is the run's, or another's. */
+static void open_outside(const struct call *call, const char *path, int flags)
+{
+	_cleanup_(fd_closep) int fd = -1;
+
+	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT)) {
+		call_fail(call, EACCES);
+		return;
+	}
+	fd = open(path, (flags & (O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK)) |
+				O_CLOEXEC);
+	if (fd < 0)
+		call_fail(call, errno);
 	else
 		call_return_fd(call, fd, flags & O_CLOEXEC);
 }
@@ -157,6 +189,8 @@ static void do_open(struct run *run, const struct call *call, int dirfd,
 		open_fdinfo(run, call, &found, flags);
 		break;
 	case PLACE_OUTSIDE:
+		open_outside(call, found.at.outside, flags);
+		break;
 	case PLACE_ELSEWHERE:
 		call_continue(call);
 		break;
@@ -210,7 +244,7 @@ static bool stat_of(struct run *run, const struct call *call, int dirfd,
 		node_stat_directory(run->node, ret);
 		return true;
 	case PLACE_HEAP:
-		node_stat_heap(found.at.heap, ret);
+		node_stat_heap(run->node, found.at.heap, ret);
 		return true;
 	case PLACE_MISSING:
 		call_fail(call, ENOENT);
@@ -219,7 +253,8 @@ static bool stat_of(struct run *run, const struct call *call, int dirfd,
 		call_fail(call, ENOTDIR);
 		return false;
 	case PLACE_FD:
-		if (!no_follow && strict_stat_object(&found.object, ret))
+		if (!no_follow && run->strict &&
+		    strict_stat_object(run->node, &found.object, ret))
 			return true;
 		call_continue(call);
 		return false;
@@ -307,6 +342,19 @@ static void statx_from_stat(struct statx *to, const struct stat *st)
 	to->stx_dev_minor = minor(st->st_dev);
 }
 
+static void statx_add_mount(struct statx *to, pid_t tid, int fd)
+{
+	struct statx real;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, fd);
+	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &real) == 0 &&
+	    (real.stx_mask & STATX_MNT_ID)) {
+		to->stx_mask |= STATX_MNT_ID;
+		to->stx_mnt_id = real.stx_mnt_id;
+	}
+}
+
 void paths_statx(struct run *run, const struct call *call)
 {
 	int flags = call_int(call, 2);
@@ -317,7 +365,8 @@ void paths_statx(struct run *run, const struct call *call)
 	if (flags & AT_EMPTY_PATH) {
 		node_identify(run->node, call_tid(call), call_int(call, 0),
 			      &object);
-		if (!run->strict || !strict_stat_object(&object, &st) ||
+		if (!run->strict ||
+		    !strict_stat_object(run->node, &object, &st) ||
 		    !call_is_alive(call)) {
 			call_continue(call);
 			return;
@@ -327,6 +376,8 @@ void paths_statx(struct run *run, const struct call *call)
 		return;
 	}
 	statx_from_stat(&stx, &st);
+	if (flags & AT_EMPTY_PATH)
+		statx_add_mount(&stx, call_tid(call), call_int(call, 0));
 	reply(call, call_arg(call, 4), &stx, sizeof(stx), 0);
 }
 
@@ -345,7 +396,8 @@ static void do_access(struct run *run, const struct call *call, int dirfd,
 	case PLACE_HEAP:
 		if (mode & ~(R_OK | W_OK | X_OK))
 			call_fail(call, EINVAL);
-		else if (mode & X_OK)
+		else if ((mode & X_OK) ||
+			 (mode && !node_may_use(run->node, call_tid(call))))
 			call_fail(call, EACCES);
 		else
 			call_return(call, 0);
@@ -388,6 +440,7 @@ static bool fd_link_text(const struct run *run, const struct lookup *found,
 
 	switch (found->object.kind) {
 	case NODE_BUFFER:
+	case NODE_BUFFER_PATH:
 		(void)names_get(run->names, found->object.st.st_dev,
 				found->object.st.st_ino, name);
 		(void)snprintf(to, 128, "/dmabuf:%s", name);

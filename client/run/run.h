@@ -12,6 +12,7 @@
  */
 
 #include "run/call.h"
+#include "run/mirror.h"
 #include "run/names.h"
 #include "run/node.h"
 #include "run/pool.h"
@@ -22,6 +23,7 @@ struct run {
 	struct node *node;
 	struct source *source;
 	struct names *names;
+	struct mirror *mirror;
 	struct report *report; /* NULL: nobody wants one */
 	struct pool *pool;
 	pid_t program_pid;
@@ -59,4 +61,5 @@ handler strict_fstat, strict_fcntl;
 handler strict_mmap, strict_madvise, strict_mremap, strict_mincore;
 
 /* What strict.c and paths.c share: fstat() of an object of ours. */
-bool strict_stat_object(const struct node_object *object, struct stat *ret);
+bool strict_stat_object(const struct node *node,
+			const struct node_object *object, struct stat *ret);

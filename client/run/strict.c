@@ -188,14 +188,16 @@ void strict_fsetxattr(struct run *run, const struct call *call)
 		call_fail(call, EPERM);
 }
 
-bool strict_stat_object(const struct node_object *object, struct stat *ret)
+bool strict_stat_object(const struct node *node,
+			const struct node_object *object, struct stat *ret)
 {
 	switch (object->kind) {
 	case NODE_HEAP:
 	case NODE_HEAP_PATH:
-		node_stat_heap(object->heap, ret);
+		node_stat_heap(node, object->heap, ret);
 		return true;
 	case NODE_BUFFER:
+	case NODE_BUFFER_PATH:
 		/* An anonymous inode has no type, and one link. */
 		*ret = object->st;
 		ret->st_mode &= ~(mode_t)S_IFMT;
@@ -223,7 +225,8 @@ void strict_fstat(struct run *run, const struct call *call)
 		return;
 	}
 	node_identify(run->node, call_tid(call), call_int(call, 0), &object);
-	if (!strict_stat_object(&object, &st) || !call_is_alive(call)) {
+	if (!strict_stat_object(run->node, &object, &st) ||
+	    !call_is_alive(call)) {
 		call_continue(call);
 		return;
 	}

@@ -190,8 +190,11 @@ static int prepare(struct supervisor *s)
 		return r;
 	watch_daemon(s);
 	s->run.names = names_new();
-	if (!s->run.names)
+	s->run.mirror = mirror_new(&s->workdir, s->run.node, s->run.names);
+	if (!s->run.names || !s->run.mirror) {
+		run_message("out of memory");
 		return -ENOMEM;
+	}
 	if (o->report_path || o->fail_on_leak)
 		s->run.report = report_new(&(struct report_setup){
 			.argv = o->argv,
@@ -396,6 +399,7 @@ static _Noreturn void finish(struct supervisor *s, int failed_status)
 		dmaheap_close(s->admin);
 	if (s->has_workdir) {
 		private_daemon_stop(&s->daemon, &s->workdir);
+		s->run.mirror = mirror_free(s->run.mirror);
 		s->run.node = node_free(s->run.node);
 		workdir_remove(&s->workdir);
 	}

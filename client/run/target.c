@@ -136,7 +136,13 @@ int target_fd_flags(pid_t tid, int fd, unsigned int *ret_flags)
 
 int target_status(pid_t tid, const char *key, long *ret)
 {
-	char text[4096];
+	return target_status_field(tid, key, 0, ret);
+}
+
+int target_status_field(pid_t tid, const char *key, unsigned int index,
+			long *ret)
+{
+	char text[4096], *next;
 	const char *at = text;
 	size_t key_length = strlen(key);
 	int r;
@@ -150,7 +156,10 @@ int target_status(pid_t tid, const char *key, long *ret)
 	}
 	if (!at)
 		return -ENOENT;
-	*ret = strtol(at + key_length + 1, NULL, 10);
+	next = text + (at - text) + key_length + 1;
+	do
+		*ret = strtol(next, &next, 10);
+	while (index-- > 0);
 	return 0;
 }
 

@@ -62,6 +62,10 @@ int target_fd_copy(pid_t tid, int fd);
  */
 int target_status(pid_t tid, const char *key, long *ret);
 
+/* The same for the number at @index, 0 for the first. */
+int target_status_field(pid_t tid, const char *key, unsigned int index,
+			long *ret);
+
 /* The process that thread @tid belongs to; @tid itself when it is gone. */
 pid_t target_tgid(pid_t tid);
 
