@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "lab/experiment_kvcalloc.h"
 #include "lab/experiment_objtrack.h"
 #include "lab/experiment_stringbuf.h"
 #include "lab/experiment_threadcache.h"
@@ -19,6 +20,7 @@ enum {
 
 static const struct experiment *const experiments[] = {
 	&experiment_threadcache,
+	&experiment_kvcalloc,
 	&experiment_stringbuf,
 	&experiment_objtrack,
 };

@@ -187,6 +187,7 @@ int kvalloc(struct kvalloc *kv, struct node_request *req, uint64_t size_bytes,
 	    struct kv_block *ret)
 {
 	struct kv_block block = {.size_bytes = size_bytes};
+	uint64_t stall_ns = req->stall_ns;
 	uint64_t n_pages;
 	int r;
 
@@ -200,10 +201,16 @@ int kvalloc(struct kvalloc *kv, struct node_request *req, uint64_t size_bytes,
 		block.n_pages = (uint32_t)n_pages;
 		r = pages_alloc(kv, req, &block);
 	}
+	stall_ns = req->stall_ns - stall_ns;
 	if (r) {
 		kv->n_failed++;
+		kv->failed_stall_ns += stall_ns;
 		return r < 0 ? err_trace(r) : r;
 	}
+	if (block.pfns)
+		kv->fallback_stall_ns += stall_ns;
+	else
+		kv->contiguous_stall_ns += stall_ns;
 	*ret = block;
 	return 0;
 }

@@ -48,6 +48,9 @@ struct kvalloc {
 	uint64_t n_contiguous;
 	uint64_t n_fallback;
 	uint64_t n_failed;
+	uint64_t contiguous_stall_ns; /* of the calls that these count */
+	uint64_t fallback_stall_ns;
+	uint64_t failed_stall_ns;
 	struct kvalloc_class classes[KVALLOC_CLASSES];
 };
 
