@@ -76,6 +76,8 @@ struct backing_buffer {
 	uint8_t recycled; /* enum backing_recycled: the job's result */
 	bool zeroed;      /* the job has zeroed all, collapse follows */
 	bool lesser;      /* a part is not of 2 MiB folios and could be */
+	bool probe;       /* being dropped: look for pages that are held */
+	bool pinned;      /* there was one */
 	bool late;        /* found by the sweep */
 	atomic_bool cancelled;
 };

@@ -86,7 +86,8 @@ void backing_drop(struct backing *b, struct backing_buffer *bb)
 static void count_drop(struct backing *b, const struct backing_buffer *bb)
 {
 	b->dropped++;
-	b->dropped_pinned += bb->recycled == BACKING_DROPPED_PINNED;
+	b->dropped_pinned +=
+		bb->pinned || bb->recycled == BACKING_DROPPED_PINNED;
 	b->dropped_holes += bb->recycled == BACKING_DROPPED_HOLES;
 }
 

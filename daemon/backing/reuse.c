@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "backing/buffer.h"
 #include "backing/fill.h"
@@ -15,12 +16,44 @@
 /* One punch may take long for small pages: 64 MiB of them some 3 ms. */
 #define DROP_CHUNK_BYTES MIB(64)
 
+/*
+ * Is a page held by something that the lease does not see: a pipe, an io_uring
+ * buffer, O_DIRECT? The kernel cannot split a folio of which a page is held,
+ * and punching a part of a folio means splitting it: if that frees nothing, it
+ * is held. Tells of folios only; a single page that is held simply leaves the
+ * file. (shmem_undo_range(), truncate_inode_partial_folio())
+ */
+static bool is_pinned(const struct backing_buffer *bb, uint64_t offset_bytes)
+{
+	struct stat before, after;
+
+	return fstat(bb->own, &before) == 0 &&
+	       memfd_punch(bb->own, offset_bytes, KIB(4)) == 0 &&
+	       fstat(bb->own, &after) == 0 &&
+	       before.st_blocks == after.st_blocks;
+}
+
+/* What is held is lost to the host until its holder ends: tell of it. */
+static void look_for_pins(struct backing_buffer *bb, uint64_t len_bytes)
+{
+	uint64_t stride = bb->kind == BACKING_FOLIO ? KIB(64) : FILL_HUGE_BYTES;
+
+	for (uint64_t i = 0; i + stride <= len_bytes; i += stride)
+		bb->pinned |= is_pinned(bb, bb->done_bytes + i);
+}
+
 enum job_result drop_step(struct job *job, struct worker *worker _unused_)
 {
 	struct backing_buffer *bb =
 		container_of(job, struct backing_buffer, job);
 	uint64_t len = MIN(bb->size_bytes - bb->done_bytes, DROP_CHUNK_BYTES);
 
+	if (bb->done_bytes == 0)
+		bb->probe = (bb->kind == BACKING_COLLAPSE ||
+			     bb->kind == BACKING_FOLIO) &&
+			    memfd_is_whole(bb->own, bb->size_bytes);
+	if (bb->probe)
+		look_for_pins(bb, len);
 	/* It cannot fail for a sealed memfd; if it did, close frees as well. */
 	(void)memfd_punch(bb->own, bb->done_bytes, len);
 	bb->done_bytes += len;

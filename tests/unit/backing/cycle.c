@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -242,6 +243,42 @@ static void holes_mean_drop(void)
 	CU_ASSERT_EQUAL(stats.resident_bytes, 0);
 }
 
+static void a_page_that_a_pipe_holds_is_reported(void)
+{
+	struct backing_buffer *bb = harness_make(&h, MIB(8));
+	int fd = harness_open(&h, bb, O_RDWR), pipe_fds[2];
+	struct backing_stats stats;
+	uint64_t before;
+	off_t at = MIB(5) + KIB(8);
+
+	if (h.info.got != BACKING_COLLAPSE) {
+		printf(" (no folios here: not tried) ");
+		return;
+	}
+	backing_get_stats(h.b, &stats);
+	before = stats.dropped_pinned;
+	T_REQUIRE(pipe(pipe_fds) == 0);
+	T_REQUIRE(splice(fd, &at, pipe_fds[1], NULL, KIB(4), 0) == KIB(4));
+	h.n_released = 0;
+	close(fd);
+	harness_wait(&h, &h.n_released, 1); /* the lease does not see it */
+	backing_drop(h.b, bb);
+	do {
+		harness_linger(&h, 1);
+		backing_get_stats(h.b, &stats);
+	} while (stats.resident_bytes);
+	harness_linger(&h, 1);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.dropped_pinned, before + 1);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	/* And without a pipe there is nothing to report. */
+	backing_drop(h.b, harness_make(&h, MIB(8)));
+	harness_linger(&h, 10);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.dropped_pinned, before + 1);
+}
+
 static void a_cancelled_buffer_leaves_nothing(void)
 {
 	struct backing_buffer *bb;
@@ -368,6 +405,8 @@ int main(int argc, char **argv)
 		{"ten thousand closes are all noticed",
 		 ten_thousand_closes_are_all_noticed},
 		{"holes mean drop", holes_mean_drop},
+		{"a page that a pipe holds is reported",
+		 a_page_that_a_pipe_holds_is_reported},
 		{"a cancelled buffer leaves nothing",
 		 a_cancelled_buffer_leaves_nothing},
 		{"recycle = never drops every buffer",
