@@ -248,7 +248,7 @@ static int check_heap_names(const struct config *c, const char *file,
 			if (clash) {
 				snprintf(err->text, sizeof(err->text),
 					 "%s: [heap %s]: the name \"%.*s\" is "
-					 "already [heap %s]'s",
+					 "already [heap %.31s]'s",
 					 file, h->name, (int)n, s, clash->name);
 				return CONF_E_INVALID;
 			}
