@@ -99,18 +99,18 @@ static void mutate_payload(struct frame *frame, struct rng *rng)
 
 		for (size_t i = 0; i < n; i++)
 			frame->bytes[frame->n_bytes++] =
-				rng_below(rng, 2) ? (uint8_t)rng_next(rng) : 0;
+				(uint8_t)(rng_below(rng, 2) ? rng_next(rng)
+							    : 0);
 	} else if (rng_below(rng, 8) == 0) {
 		frame->n_bytes = head + rng_below(rng, frame->n_bytes - head);
 	}
 	while (n_changes-- && frame->n_bytes > head) {
 		size_t at = head + rng_below(rng, frame->n_bytes - head);
+		uint8_t flip = (uint8_t)(1u << rng_below(rng, 8));
 
-		frame->bytes[at] =
-			rng_below(rng, 2)
-				? (uint8_t)rng_next(rng)
-				: (uint8_t)(frame->bytes[at] ^
-					    (1u << rng_below(rng, 8)));
+		if (rng_below(rng, 2))
+			flip = (uint8_t)rng_next(rng);
+		frame->bytes[at] = frame->bytes[at] ^ flip;
 	}
 	set_payload_bytes(frame);
 }
@@ -120,7 +120,8 @@ static void mutate_header(struct frame *frame, struct rng *rng)
 	/* Not the magic: that is what garbage is for. */
 	size_t at = 4 + rng_below(rng, sizeof(struct dmaheap_header) - 4);
 
-	frame->bytes[at] ^= (uint8_t)(1 + rng_below(rng, 255));
+	frame->bytes[at] =
+		frame->bytes[at] ^ (uint8_t)(1u + rng_below(rng, 255));
 	if (rng_below(rng, 4) == 0)
 		frame->n_fds = (unsigned int)rng_below(rng, 4);
 }
