@@ -491,8 +491,9 @@ struct server *server_free(struct server *server)
 {
 	if (!server)
 		return NULL;
-	server->pressure = pressure_control_free(server->pressure);
+	/* First: each session that ends tells pressure and injections. */
 	server->listener = listener_free(server->listener);
+	server->pressure = pressure_control_free(server->pressure);
 	listen_fini(&server->socket);
 	forget_buffers(server);
 	server->backing_watch = loop_watch_free(server->backing_watch);
