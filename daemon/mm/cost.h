@@ -22,7 +22,9 @@
 	X(alloc_entry, 120000, "each request that reaches the node")           \
 	X(free_entry, 60000, "each block given back")                          \
 	X(pcp_op, 30000, "a page taken from or put on a per-CPU list")         \
-	X(freelist_op, 60000, "a block taken from or put on a free list")      \
+	X(zone_lock, 60000,                                                    \
+	  "the zone's lock: per large block, per batch of small")              \
+	X(freelist_op, 30000, "a block taken from or put on a free list")      \
 	X(split, 15000, "halving a block once")                                \
 	X(merge, 20000, "joining two buddies")                                 \
 	X(steal_pageblock, 2000000, "moving a pageblock's free pages")         \

@@ -32,8 +32,10 @@ static uint32_t take(struct task *task, struct zone *zone,
 
 	if (pcp_allows(ac->order))
 		pfn = pcp_alloc(task, zone, ac->order, ac->mt, alloc_flags);
-	if (pfn == NO_PFN)
+	if (pfn == NO_PFN) {
+		task_charge(task, zone->node->costs.zone_lock_ps);
 		pfn = buddy_alloc(task, zone, ac->order, ac->mt, alloc_flags);
+	}
 	/* a pageblock was stolen from: reclaim and compact in the background */
 	if (zone->boosted && (alloc_flags & ALLOC_KSWAPD)) {
 		zone->boosted = false;

@@ -176,7 +176,8 @@ static struct task begin_call(struct node *node, struct node_request *req)
 		/* a request that waited in a queue begins now */
 		req->start_ns = MAX(req->start_ns, node->now_ns);
 	}
-	node_advance(node, req->start_ns + req->spent_ps / 1000);
+	node->now_ns = MAX(node->now_ns, req->start_ns + req->spent_ps / 1000);
+	node_run_threads(node, node->now_ns);
 	return (struct task){
 		.cpu = req->cpu % node->n_cpus,
 		.req = req,
@@ -252,10 +253,12 @@ static void free_block(struct node *node, struct task *task, uint32_t pfn,
 	count_event(node, VMSTAT_pgfree, UINT64_C(1) << order);
 	task_charge(task, node->costs.free_entry_ps);
 	node->state[pfn] = FRAME_BODY;
-	if (pcp_allows(order))
+	if (pcp_allows(order)) {
 		pcp_free(task, zone, pfn, order);
-	else
-		buddy_free(task, zone, pfn, order, block_mt(node, pfn));
+		return;
+	}
+	task_charge(task, node->costs.zone_lock_ps);
+	buddy_free(task, zone, pfn, order, block_mt(node, pfn));
 }
 
 void node_free_block(struct node *node, struct node_request *req, uint64_t pfn,

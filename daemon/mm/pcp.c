@@ -70,6 +70,7 @@ static void refill(struct task *task, struct zone *zone, struct pcp *pcp,
 	uint32_t head = pcp->heads + list_of(order, mt);
 	uint32_t n = pcp->batch > 1 ? MAX(pcp->batch >> order, 2u) : 1;
 
+	task_charge(task, node->costs.zone_lock_ps);
 	while (n-- > 0) {
 		uint32_t pfn = buddy_alloc(task, zone, order, mt, alloc_flags);
 
@@ -113,6 +114,7 @@ static void drain_bulk(struct task *task, struct zone *zone, struct pcp *pcp,
 	struct node *node = zone->node;
 	unsigned int list = first;
 
+	task_charge(task, node->costs.zone_lock_ps);
 	for (n = MIN(n, pcp->count); n > 0; list = (list + 1) % PCP_LISTS) {
 		uint32_t head = pcp->heads + list;
 		uint32_t pages = 1u << order_of(list);
