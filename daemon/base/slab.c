@@ -88,7 +88,8 @@ static void chain_objects(const struct slab_cache *cache, struct slab *slab)
 	}
 }
 
-/* Return: a new slab on the free list, or NULL. */
+/* Return: a new slab that is on no list yet, or NULL. Without the lock: getting
+ * pages may free objects of this very cache. */
 static struct slab *slab_create(struct slab_cache *cache)
 {
 	struct slab *slab = calloc(1, sizeof(*slab));
@@ -102,16 +103,19 @@ static struct slab *slab_create(struct slab_cache *cache)
 		return NULL;
 	}
 	assert((uintptr_t)slab->base % cache->slab_bytes == 0);
+	chain_objects(cache, slab);
+	return slab;
+}
 
+static void slab_insert(struct slab_cache *cache, struct slab *slab)
+{
 	if (cache->n_slabs >= cache->table_size)
 		table_grow(cache);
-	chain_objects(cache, slab);
 	table_insert(cache, slab);
 	list_add_head(&cache->free, &slab->link);
 	cache->n_slabs++;
 	cache->n_free_slabs++;
 	cache->pages_allocated += UINT64_C(1) << cache->order;
-	return slab;
 }
 
 void slab_destroy(struct slab_cache *cache, struct slab *slab)
@@ -128,16 +132,41 @@ void slab_destroy(struct slab_cache *cache, struct slab *slab)
 	free(slab);
 }
 
-/* Return: a slab with a free object, or NULL when there are no pages. */
+static void lock(const struct slab_cache *cache)
+{
+	int r = pthread_mutex_lock(cache->lock);
+
+	assert(r == 0);
+	(void)r;
+}
+
+static void unlock(const struct slab_cache *cache)
+{
+	int r = pthread_mutex_unlock(cache->lock);
+
+	assert(r == 0);
+	(void)r;
+}
+
+/* Return: a slab with a free object, or NULL when there are no pages. The lock
+ * is given up while pages are fetched. */
 static struct slab *slab_with_room(struct slab_cache *cache)
 {
-	struct list_node *node = list_first(&cache->partial);
+	for (;;) {
+		struct list_node *node = list_first(&cache->partial);
+		struct slab *slab;
 
-	if (!node)
-		node = list_first(&cache->free);
-	if (node)
-		return list_entry(node, struct slab, link);
-	return slab_create(cache);
+		if (!node)
+			node = list_first(&cache->free);
+		if (node)
+			return list_entry(node, struct slab, link);
+		unlock(cache);
+		slab = slab_create(cache);
+		lock(cache);
+		if (!slab)
+			return NULL;
+		slab_insert(cache, slab);
+	}
 }
 
 static void *take_locked(struct slab_cache *cache)
@@ -184,22 +213,6 @@ static void give_locked(struct slab_cache *cache, void *object)
 	list_add_head(&cache->free, &slab->link);
 	if (++cache->n_free_slabs > cache->n_keep_free)
 		slab_destroy(cache, slab);
-}
-
-static void lock(const struct slab_cache *cache)
-{
-	int r = pthread_mutex_lock(cache->lock);
-
-	assert(r == 0);
-	(void)r;
-}
-
-static void unlock(const struct slab_cache *cache)
-{
-	int r = pthread_mutex_unlock(cache->lock);
-
-	assert(r == 0);
-	(void)r;
 }
 
 static void set_front_count(struct slab_front *front, uint32_t n)
@@ -266,10 +279,33 @@ static void give_to_front(struct slab_cache *cache, struct slab_front *front,
 	set_front_count(front, n + 1);
 }
 
+static void *take_malloced(struct slab_cache *cache)
+{
+	size_t align = cache->align_bytes;
+	void *object;
+
+	object = align > _Alignof(max_align_t)
+			 ? aligned_alloc(align,
+					 align_up(cache->size_bytes, align))
+			 : malloc(cache->size_bytes);
+	if (object)
+		atomic_fetch_add_explicit(&cache->n_malloced, 1,
+					  memory_order_relaxed);
+	return object;
+}
+
+static void give_malloced(struct slab_cache *cache, void *object)
+{
+	atomic_fetch_sub_explicit(&cache->n_malloced, 1, memory_order_relaxed);
+	free(object);
+}
+
 void *slab_alloc(struct slab_cache *cache, unsigned int front)
 {
 	void *object;
 
+	if (cache->uses_malloc)
+		return take_malloced(cache);
 	if (front == SLAB_NO_FRONT || cache->n_fronts == 0)
 		object = take_direct(cache);
 	else
@@ -292,6 +328,10 @@ void slab_free(struct slab_cache *cache, unsigned int front, void *object)
 {
 	if (!object)
 		return;
+	if (cache->uses_malloc) {
+		give_malloced(cache, object);
+		return;
+	}
 	if (cache->debug)
 		slab_debug_give(cache, object);
 	if (front == SLAB_NO_FRONT || cache->n_fronts == 0) {

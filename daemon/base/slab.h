@@ -33,7 +33,8 @@
 /*
  * Where slabs come from. alloc() returns 2^@order pages aligned to their own
  * size, or NULL when there are none; @ret_cookie is the callback's own, given
- * back to free(). Both run under the cache's lock: they must not use the cache.
+ * back to free(). alloc() may free objects of the cache, as reclaim does, if
+ * the cache has no fronts; free() runs under the cache's lock and may not.
  */
 struct slab_page_ops {
 	void *(*alloc)(void *ctx, unsigned int order, uint64_t *ret_cookie);
@@ -82,6 +83,14 @@ int slab_cache_new(struct slab_cache **ret, const char *name,
 /* Return: NULL, always. @cache may be NULL. All objects must be back. */
 struct slab_cache *slab_cache_free(struct slab_cache *cache);
 DEFINE_CLEANUP(struct slab_cache *, slab_cache_free);
+
+/* Lists a cache that was made without a registry; NULL: leaves it so. */
+void slab_cache_enlist(struct slab_cache *cache,
+		       struct slab_registry *registry);
+
+/* Every cache made from now on hands out malloc()ed objects: for a comparison,
+ * and for sanitizers, which then see each object. Pages are not called for. */
+void slab_use_malloc(bool on);
 
 /**
  * slab_alloc() - take one object, its content undefined

@@ -10,6 +10,13 @@
 #define FRONTS_MAX          256u
 #define TABLE_SIZE_FIRST    64u
 
+static bool malloc_instead;
+
+void slab_use_malloc(bool on)
+{
+	malloc_instead = on;
+}
+
 static void *default_pages_alloc(void *ctx, unsigned int order,
 				 uint64_t *ret_cookie)
 {
@@ -67,6 +74,7 @@ static int lay_out(struct slab_cache *cache, const struct slab_params *params)
 	size_t bytes = MAX(params->size_bytes, sizeof(void *));
 
 	cache->size_bytes = params->size_bytes;
+	cache->align_bytes = align;
 	cache->order = params->order;
 	cache->slab_bytes = (size_t)SLAB_PAGE_BYTES << params->order;
 	cache->debug = wants_debug(params->debug);
@@ -115,10 +123,11 @@ static int make_lock(struct slab_cache *cache)
 	return 0;
 }
 
-static void enlist(struct slab_cache *cache, struct slab_registry *registry)
+void slab_cache_enlist(struct slab_cache *cache, struct slab_registry *registry)
 {
 	if (!registry)
 		return;
+	assert(!cache->registry);
 	pthread_mutex_lock(&registry->lock);
 	cache->registry = registry;
 	list_add_tail(&registry->caches, &cache->registry_link);
@@ -152,6 +161,7 @@ int slab_cache_new(struct slab_cache **ret, const char *name,
 	cache->page_ops =
 		params->page_ops.alloc ? params->page_ops : default_page_ops;
 	cache->n_keep_free = params->n_keep_free;
+	cache->uses_malloc = malloc_instead;
 	r = lay_out(cache, params);
 	if (r)
 		return r;
@@ -164,7 +174,7 @@ int slab_cache_new(struct slab_cache **ret, const char *name,
 		r = make_lock(cache);
 	if (r)
 		return r;
-	enlist(cache, params->registry);
+	slab_cache_enlist(cache, params->registry);
 	*ret = TAKE_PTR(cache);
 	return 0;
 }
@@ -175,7 +185,8 @@ struct slab_cache *slab_cache_free(struct slab_cache *cache)
 		return NULL;
 	delist(cache);
 	slab_flush_fronts(cache);
-	assert(cache->n_taken == 0); /* every object is back */
+	/* every object is back */
+	assert(cache->n_taken == 0 && cache->n_malloced == 0);
 	list_for_each_safe(node, &cache->free)
 		slab_destroy(cache, list_entry(node, struct slab, link));
 	if (cache->lock) {

@@ -84,6 +84,13 @@ struct slab_classes *slab_classes_free(struct slab_classes *classes)
 	return NULL;
 }
 
+void slab_classes_enlist(struct slab_classes *classes,
+			 struct slab_registry *registry)
+{
+	for (size_t i = 0; i < N_CLASSES; i++)
+		slab_cache_enlist(classes->cache[i], registry);
+}
+
 static void *take(struct slab_classes *classes, size_t bytes)
 {
 	size_t i = class_of(bytes);

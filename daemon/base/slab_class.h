@@ -33,6 +33,10 @@ int slab_classes_new(struct slab_classes **ret,
 struct slab_classes *slab_classes_free(struct slab_classes *classes);
 DEFINE_CLEANUP(struct slab_classes *, slab_classes_free);
 
+/* Lists the caches of a set made without a registry. */
+void slab_classes_enlist(struct slab_classes *classes,
+			 struct slab_registry *registry);
+
 /* Return: bytes of the class that serves @size_bytes; itself above the last. */
 size_t slab_class_bytes(size_t size_bytes);
 

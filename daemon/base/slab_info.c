@@ -53,7 +53,8 @@ void slab_cache_stats(const struct slab_cache *cache, struct slab_stats *ret)
 	pthread_mutex_lock(cache->lock);
 	/* Fronts move meanwhile: their count may be a moment older or newer. */
 	stats.front_objects = MIN(front_objects(cache), cache->n_taken);
-	stats.active_objects = cache->n_taken - stats.front_objects;
+	stats.active_objects = cache->n_taken - stats.front_objects +
+			       atomic_load(&cache->n_malloced);
 	stats.total_objects = cache->n_slabs * cache->objects_per_slab;
 	stats.active_slabs = cache->n_slabs - cache->n_free_slabs;
 	stats.total_slabs = cache->n_slabs;

@@ -34,12 +34,15 @@ struct slab_front {
 struct slab_cache {
 	char name[SLAB_NAME_MAX_BYTES];
 	size_t size_bytes;
+	size_t align_bytes;
 	size_t stride_bytes;
 	size_t slab_bytes;
 	size_t link_offset; /* of the next-free pointer in a free object */
 	unsigned int order;
 	unsigned int objects_per_slab;
 	bool debug;
+	bool uses_malloc; /* then only n_malloced counts below */
+	_Atomic uint64_t n_malloced;
 	struct slab_page_ops page_ops;
 
 	unsigned int n_fronts;

@@ -300,6 +300,72 @@ static void random_steps_keep_every_invariant(void)
 	CU_ASSERT_EQUAL(pages.n_live, 0);
 }
 
+/* A cache whose page callback frees objects of it, as reclaim would. */
+static struct slab_cache *reclaimed_cache;
+static void *reclaimed_object;
+
+static void *reclaiming_alloc(void *ctx, unsigned int order,
+			      uint64_t *ret_cookie)
+{
+	slab_free(reclaimed_cache, SLAB_NO_FRONT, reclaimed_object);
+	reclaimed_object = NULL;
+	return pages_alloc(ctx, order, ret_cookie);
+}
+
+static void fetching_pages_may_free_objects(void)
+{
+	struct slab_params params = {
+		.size_bytes = 2048,
+		.debug = SLAB_DEBUG_OFF,
+		.page_ops = {reclaiming_alloc, pages_free, &pages},
+	};
+	void *a, *b, *c;
+
+	pages = (struct pages){.n_max = 10};
+	T_REQUIRE(slab_cache_new(&reclaimed_cache, "test", &params) == 0);
+	a = slab_alloc(reclaimed_cache, SLAB_NO_FRONT);
+	b = slab_alloc(reclaimed_cache, SLAB_NO_FRONT);
+	reclaimed_object = a;
+	c = slab_alloc(reclaimed_cache, SLAB_NO_FRONT);
+	CU_ASSERT_PTR_NOT_NULL(c);
+	CU_ASSERT_PTR_NULL(reclaimed_object);
+	CU_ASSERT_EQUAL(stats_of(reclaimed_cache).active_objects, 2);
+	CU_ASSERT_TRUE(slab_check(reclaimed_cache));
+	slab_free(reclaimed_cache, SLAB_NO_FRONT, b);
+	slab_free(reclaimed_cache, SLAB_NO_FRONT, c);
+	slab_cache_free(reclaimed_cache);
+	CU_ASSERT_EQUAL(pages.n_live, 0);
+}
+
+static void objects_may_come_from_malloc_instead(void)
+{
+	struct slab_params params = {
+		.size_bytes = 100,
+		.align_bytes = 64,
+		.n_fronts = 1,
+		.page_ops = {pages_alloc, pages_free, &pages},
+	};
+	struct slab_cache *cache = NULL;
+	void *object;
+
+	pages = (struct pages){.n_max = 10};
+	slab_use_malloc(true);
+	T_REQUIRE(slab_cache_new(&cache, "test", &params) == 0);
+	slab_use_malloc(false);
+	object = slab_zalloc(cache, 0);
+	T_REQUIRE(object);
+	CU_ASSERT_EQUAL((uintptr_t)object % 64, 0);
+	CU_ASSERT_EQUAL(stats_of(cache).active_objects, 1);
+	CU_ASSERT_EQUAL(stats_of(cache).total_slabs, 0);
+	CU_ASSERT_EQUAL(pages.n_live, 0);
+	fail_malloc_at(1);
+	CU_ASSERT_PTR_NULL(slab_alloc(cache, 0));
+	fail_malloc_at(0);
+	slab_free(cache, 0, object);
+	CU_ASSERT_TRUE(slab_check(cache));
+	slab_cache_free(cache);
+}
+
 static void many_slabs_are_found_again(void)
 {
 	enum { N = 3000 };
@@ -538,6 +604,10 @@ int main(int argc, char **argv)
 		 shrink_frees_the_empty_and_sorts_the_rest},
 		{"random steps keep every invariant",
 		 random_steps_keep_every_invariant},
+		{"fetching pages may free objects",
+		 fetching_pages_may_free_objects},
+		{"objects may come from malloc instead",
+		 objects_may_come_from_malloc_instead},
 		{"many slabs are found again", many_slabs_are_found_again},
 		{"each allocation may fail", each_allocation_may_fail},
 		{"a table that cannot grow is no failure",
