@@ -2,7 +2,6 @@
 #include "heap/buffer.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/err.h"
 #include "heap/heap_private.h"
@@ -48,33 +47,44 @@ static bool run_continues(const struct buffer_run *run, uint64_t pfn,
 	       run->pfn + ((uint64_t)run->n_blocks << order) == pfn;
 }
 
-/* The table doubles: room for n_runs + 1 exists unless n_runs is 2^k. */
+/* The table's size is the next power of two of n_runs. */
+static size_t runs_bytes(const struct buffer *buffer)
+{
+	size_t n = 1;
+
+	if (buffer->n_runs == 0)
+		return 0;
+	while (n < buffer->n_runs)
+		n *= 2;
+	return n * sizeof(*buffer->runs);
+}
+
+/* It doubles: room for n_runs + 1 exists unless n_runs is 2^k. */
 static int runs_reserve(struct buffer *buffer)
 {
-	size_t n = buffer->n_runs ? (size_t)buffer->n_runs * 2 : 1;
+	size_t bytes = runs_bytes(buffer);
 	struct buffer_run *runs;
 
 	if (buffer->n_runs && !is_power_of_2(buffer->n_runs))
 		return 0;
-	runs = realloc(buffer->runs, n * sizeof(*runs));
+	runs = slab_classes_resize(buffer->heap->set->run_slabs, buffer->runs,
+				   bytes, bytes ? 2 * bytes : sizeof(*runs));
 	if (!runs)
 		return err_raise(-ENOMEM);
 	buffer->runs = runs;
 	return 0;
 }
 
-int buffer_append(struct buffer *buffer, uint64_t pfn, unsigned int order)
+static int runs_append(struct buffer *buffer, uint64_t pfn, unsigned int order)
 {
 	struct buffer_run *last;
 	int r;
 
-	assert(pfn <= UINT32_MAX && order < POLICY_ORDER_COUNT);
 	if (buffer->n_runs) {
 		last = &buffer->runs[buffer->n_runs - 1];
 		assert(order <= last->order);
 		if (run_continues(last, pfn, order)) {
 			last->n_blocks++;
-			buffer->composition[order]++;
 			return 0;
 		}
 	}
@@ -85,23 +95,46 @@ int buffer_append(struct buffer *buffer, uint64_t pfn, unsigned int order)
 		(struct buffer_run){.pfn = (uint32_t)pfn,
 				    .n_blocks = 1,
 				    .order = order & 0xfu};
-	buffer->composition[order]++;
 	return 0;
 }
 
-struct buffer *buffer_new(struct heap *heap, uint32_t uid, uint64_t len_bytes)
+int buffer_append(struct buffer *buffer, uint64_t pfn, unsigned int order)
 {
-	struct buffer *buffer = calloc(1, sizeof(*buffer));
+	const struct heap_set *set = buffer->heap->set;
+	int r;
 
+	assert(pfn <= UINT32_MAX && order < POLICY_ORDER_COUNT);
+	r = runs_append(buffer, pfn, order);
+	if (r)
+		return err_trace(r);
+	buffer->composition[order]++;
+	/* Two buffers with one block would be a double init. */
+	objtrack_init(set->track, 0, set->track_block, pfn);
+	return 0;
+}
+
+int buffer_new(struct buffer **ret, struct heap *heap, struct node_request *req,
+	       uint32_t uid, uint64_t len_bytes)
+{
+	struct heap_set *set = heap->set;
+	struct buffer *buffer;
+
+	set->metadata_req = req;
+	set->metadata_refused = false;
+	buffer = slab_zalloc(set->buffer_slab, SLAB_NO_FRONT);
+	set->metadata_req = NULL;
 	if (!buffer)
-		return NULL;
+		return set->metadata_refused ? HEAP_E_NO_MEMORY
+					     : err_raise(-ENOMEM);
 	buffer->heap = heap;
 	buffer->uid = uid;
 	buffer->len_bytes = len_bytes;
 	list_init(&buffer->set_link);
 	list_init(&buffer->park_link);
 	list_init(&buffer->bucket_link);
-	return buffer;
+	objtrack_init(set->track, 0, set->track_buffer, (uintptr_t)buffer);
+	*ret = buffer;
+	return 0;
 }
 
 void buffer_register(struct buffer *buffer, uint64_t id)
@@ -123,16 +156,31 @@ void buffer_register(struct buffer *buffer, uint64_t id)
 	buffer->id = id;
 	set->next_id = MAX(set->next_id, id + 1);
 	list_add_head(after, &buffer->set_link);
+	objtrack_activate(set->track, 0, set->track_buffer, (uintptr_t)buffer);
+}
+
+static void forget_block(void *ctx, uint64_t pfn, unsigned int order)
+{
+	const struct heap_set *set = ctx;
+
+	(void)order;
+	objtrack_forget(set->track, 0, set->track_block, pfn);
 }
 
 void buffer_destroy(struct buffer *buffer)
 {
+	struct heap_set *set = buffer->heap->set;
+
+	if (objtrack_is_enabled(set->track))
+		buffer_for_each_block(buffer, forget_block, set);
+	objtrack_forget(set->track, 0, set->track_buffer, (uintptr_t)buffer);
 	assert(buffer->table.size_bytes == 0);
 	list_remove(&buffer->set_link);
 	list_remove(&buffer->park_link);
 	list_remove(&buffer->bucket_link);
-	free(buffer->runs);
-	free(buffer);
+	(void)slab_classes_resize(set->run_slabs, buffer->runs,
+				  runs_bytes(buffer), 0);
+	slab_free(set->buffer_slab, SLAB_NO_FRONT, buffer);
 }
 
 void buffer_for_each_block(const struct buffer *buffer,

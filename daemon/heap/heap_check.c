@@ -100,7 +100,7 @@ bool heap_set_check(const struct heap_set *set)
 	node_page_counts(set->node, &counts);
 	for (unsigned int i = 0; i < NODE_OCCUPANTS; i++)
 		sum += counts.occupant_pages[i];
-	return kvalloc_check(&set->kv) &&
+	return kvalloc_check(&set->kv) && metadata_check(set) &&
 	       counts.allocated_pages == heap_set_pages(set) &&
 	       counts.free_pages + counts.reserved_pages +
 			       counts.allocated_pages + sum ==

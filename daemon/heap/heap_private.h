@@ -13,6 +13,8 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "base/objtrack.h"
+#include "base/slab_class.h"
 #include "heap/system_heap.h"
 #include "mm/kvalloc.h"
 #include "mm/node.h"
@@ -27,6 +29,15 @@ struct heap_set {
 	uint32_t page_size_bytes;
 	uint64_t n_node_pages;
 	uint64_t next_id;
+	/* struct buffer; its pages are the node's, see metadata.c */
+	struct slab_cache *buffer_slab;
+	struct slab_classes *run_slabs; /* buffer::runs */
+	/* who pays for pages of buffer_slab now; NULL: nobody */
+	struct node_request *metadata_req;
+	uint64_t n_metadata_pages;
+	bool metadata_refused; /* the node had no page for it */
+	struct objtrack *track; /* may be NULL */
+	unsigned int track_buffer, track_block; /* kinds */
 	struct list_node heaps;   /* heap::set_link */
 	struct list_node buffers; /* buffer::set_link, by rising id */
 };
@@ -56,8 +67,20 @@ bool heap_set_above_high(const struct heap_set *set, uint64_t n_pages);
 /* Enters a new or reused buffer in the heap's figures. */
 void heap_count_alloc(const struct buffer *buffer);
 
+/* metadata.c */
+/* The caches that buffers come from. Return: 0 or -ENOMEM. */
+int metadata_init(struct heap_set *set) _must_check_;
+void metadata_fini(struct heap_set *set);
+/* Return: true if the node's pages are as many as the caches hold. */
+bool metadata_check(const struct heap_set *set);
+
 /* buffer.c */
-struct buffer *buffer_new(struct heap *heap, uint32_t uid, uint64_t len_bytes);
+/*
+ * @req: pays for a page of metadata if one is needed
+ * Return: 0, HEAP_E_NO_MEMORY (the node has no page for it), or -ENOMEM.
+ */
+int buffer_new(struct buffer **ret, struct heap *heap, struct node_request *req,
+	       uint32_t uid, uint64_t len_bytes) _must_check_;
 /* Puts @buffer on its set's list by its id; 0: the next free one. */
 void buffer_register(struct buffer *buffer, uint64_t id);
 /* Frees the struct, whose blocks and charge are gone already. */

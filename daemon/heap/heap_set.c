@@ -33,6 +33,7 @@ int heap_set_new(struct heap_set **ret, struct node *node,
 {
 	struct node_page_counts counts;
 	struct heap_set *set;
+	int r;
 
 	set = calloc(1, sizeof(*set));
 	if (!set)
@@ -47,6 +48,12 @@ int heap_set_new(struct heap_set **ret, struct node *node,
 	list_init(&set->heaps);
 	list_init(&set->buffers);
 	kvalloc_init(&set->kv, node, KVALLOC_CONTIGUOUS_FIRST);
+	r = metadata_init(set);
+	if (r) {
+		metadata_fini(set);
+		free(set);
+		return err_trace(r);
+	}
 	node_set_shrinker(node, &set_shrinker_ops, set);
 	*ret = set;
 	return 0;
@@ -74,12 +81,15 @@ struct heap_set *heap_set_free(struct heap_set *set)
 
 		if (buffer->state == BUFFER_PARKED)
 			continue; /* goes with its heap's pools */
+		if (buffer->state == BUFFER_LIVE)
+			heap_release(buffer->heap, buffer);
 		buffer_give_to_node(buffer, NULL);
 		buffer_destroy(buffer);
 	}
 	list_for_each_safe(pos, &set->heaps)
 		heap_free(list_entry(pos, struct heap, set_link));
 	kvalloc_fini(&set->kv);
+	metadata_fini(set);
 	free(set);
 	return NULL;
 }
@@ -234,7 +244,7 @@ bool heap_set_above_high(const struct heap_set *set, uint64_t n_pages)
 
 uint64_t heap_set_pages(const struct heap_set *set)
 {
-	uint64_t pages = set->kv.n_pages;
+	uint64_t pages = set->kv.n_pages + set->n_metadata_pages;
 
 	list_for_each(pos, &set->buffers) pages +=
 		list_entry(pos, struct buffer, set_link)->len_bytes /

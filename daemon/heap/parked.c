@@ -223,6 +223,8 @@ void heap_take_parked(struct heap *heap, struct buffer *buffer)
 		heap->pools[order].hits += buffer->composition[order];
 	}
 	heap_count_alloc(buffer);
+	objtrack_activate(heap->set->track, 0, heap->set->track_buffer,
+			  (uintptr_t)buffer);
 	buffer->state = BUFFER_LIVE;
 	buffer->source = BUFFER_SOURCE_PARKED;
 	buffer->name[0] = '\0';

@@ -11,6 +11,8 @@
 
 void heap_release(struct heap *heap, struct buffer *buffer)
 {
+	objtrack_deactivate(heap->set->track, 0, heap->set->track_buffer,
+			    (uintptr_t)buffer);
 	assert(buffer->heap == heap && buffer->state == BUFFER_LIVE);
 	buffer->state = BUFFER_RELEASED;
 }
@@ -107,9 +109,9 @@ int heap_adopt(struct heap *heap, uint32_t uid, uint64_t id, uint64_t len_bytes,
 		return HEAP_E_COMPOSITION;
 	if (len_bytes / set->page_size_bytes > set->n_node_pages)
 		return HEAP_E_NO_MEMORY;
-	buffer = buffer_new(heap, uid, len_bytes);
-	if (!buffer)
-		return err_raise(-ENOMEM);
+	r = buffer_new(&buffer, heap, &req, uid, len_bytes);
+	if (r)
+		return r < 0 ? err_trace(r) : r;
 	r = adopt_fill(buffer, &req, composition);
 	if (r) {
 		buffer_give_to_node(buffer, &req);

@@ -217,16 +217,18 @@ int heap_alloc(struct heap *heap, struct heap_request *req, struct buffer **ret)
 	n_pages = (req->len_bytes - 1) / set->page_size_bytes + 1;
 	if (n_pages > set->n_node_pages)
 		return HEAP_E_TOO_LARGE;
-	buffer = buffer_new(heap, req->uid, n_pages * set->page_size_bytes);
-	if (!buffer)
-		return err_raise(-ENOMEM);
 	walk_begin(&walk, heap, req, n_pages);
-	r = walk_fill(&walk, buffer);
-	if (r)
-		buffer_give_to_node(buffer, &walk.node_req);
+	r = buffer_new(&buffer, heap, &walk.node_req, req->uid,
+		       n_pages * set->page_size_bytes);
+	if (r == 0) {
+		r = walk_fill(&walk, buffer);
+		if (r) {
+			buffer_give_to_node(buffer, &walk.node_req);
+			buffer_destroy(buffer);
+		}
+	}
 	walk_end(&walk);
 	if (r) {
-		buffer_destroy(buffer);
 		count_failure(heap, n_pages);
 		return r;
 	}

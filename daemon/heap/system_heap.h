@@ -31,6 +31,8 @@
 struct node;
 struct heap;
 struct heap_set;
+struct objtrack;
+struct slab_registry;
 
 enum {
 	HEAP_E_OK_,
@@ -113,6 +115,18 @@ int heap_set_new(struct heap_set **ret, struct node *node,
 /* Return: NULL, always. @set may be NULL. Nothing is told to ops. */
 struct heap_set *heap_set_free(struct heap_set *set);
 DEFINE_CLEANUP(struct heap_set *, heap_set_free);
+
+/* Lists the caches of buffers and their runs, once, for slabinfo. */
+void heap_set_enlist(struct heap_set *set, struct slab_registry *registry);
+
+/**
+ * heap_set_track() - tell an object tracker of every buffer and block
+ * @track: must outlive the set; NULL: none
+ *
+ * As worker 0, with the two kinds given. Before the first buffer (asserted).
+ */
+void heap_set_track(struct heap_set *set, struct objtrack *track,
+		    unsigned int buffer_kind, unsigned int block_kind);
 
 /* Return: the heap with that name or alias, or NULL. */
 struct heap *heap_set_find(struct heap_set *set, const char *name);

@@ -68,6 +68,7 @@ struct config_daemon {
 	unsigned int log_level;
 	unsigned int confine;       /* enum confine_mode */
 	unsigned int debug_objects; /* 0 off, 1 on, 2 auto: as built */
+	unsigned int objects;       /* 0 slab caches, 1 malloc */
 };
 
 struct config_node {

@@ -10,6 +10,7 @@ static const char *const clock_names[] = {"wall", "event", NULL};
 static const char *const level_names[] = {"error", "warn", "info", "debug",
 					  NULL};
 static const char *const debug_names[] = {"off", "on", "auto", NULL};
+static const char *const objects_names[] = {"slab", "malloc", NULL};
 static const char *const confine_names[] = {"off", "on", "kill", NULL};
 static const char *const swap_names[] = {"none", "zram", "disk", NULL};
 static const char *const mode_names[] = {"auto",  "plain",   "collapse",
@@ -50,6 +51,7 @@ const struct config_key config_keys[] = {
 	ENUM(daemon, clock, false, clock_names, "wall"),
 	ENUM(daemon, log_level, true, level_names, "info"),
 	ENUM(daemon, debug_objects, false, debug_names, "auto"),
+	ENUM(daemon, objects, false, objects_names, "slab"),
 	ENUM(daemon, confine, false, confine_names, "on"),
 	NUMBER(daemon, "handshake_timeout_ms", handshake_timeout_ms, U64, true,
 	       1, MS_MAX, "5000"),

@@ -158,6 +158,7 @@ int load_node(struct server *server, const struct conf_texts *texts,
 		return r == MODEL_E_INVALID ? SERVER_E_CONFIG : err_trace(r);
 	drop_parked(server);
 	keep_policies(server->heaps, heaps);
+	server_enter_heaps(server, heaps);
 	heap_set_free(server->heaps);
 	node_free(server->node);
 	server->heaps = TAKE_PTR(heaps);

@@ -115,6 +115,7 @@ static int run(const struct options *options, struct config *config)
 	log_set_level((enum log_level)config->daemon.log_level);
 	set_signals();
 	backing_process_setup();
+	slab_use_malloc(config->daemon.objects == 1);
 	r = server_new(&server, options, config, error, sizeof(error));
 	if (r) {
 		fprintf(stderr, "dmaheapd: %s\n", error);

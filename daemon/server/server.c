@@ -232,6 +232,13 @@ static void on_backing(void *ctx)
 	backing_dispatch(s->backing);
 }
 
+void server_enter_heaps(struct server *server, struct heap_set *heaps)
+{
+	heap_set_enlist(heaps, server->slabs);
+	heap_set_track(heaps, server->track, SERVER_OBJECT_BUFFER,
+		       SERVER_OBJECT_BLOCK);
+}
+
 static int make_model(struct server *s, char *error, size_t error_bytes)
 {
 	struct conf_error err = {{0}};
@@ -244,6 +251,7 @@ static int make_model(struct server *s, char *error, size_t error_bytes)
 		snprintf(error, error_bytes, "%s", err.text);
 	if (r)
 		return r > 0 ? err_raise(-EINVAL) : err_trace(r);
+	server_enter_heaps(s, s->heaps);
 	s->node_bytes = model_node_bytes(s->node);
 	return 0;
 }
@@ -313,9 +321,11 @@ static void report_misuse(void *ctx, const struct objtrack_report *report)
 static int make_track(struct server *s)
 {
 	static const char *const kinds[] = {
-		[SERVER_OBJECT_LIVE] = "buffer",
+		[SERVER_OBJECT_LIVE] = "live",
 		[SERVER_OBJECT_REQUEST] = "request",
 		[SERVER_OBJECT_SESSION] = "session",
+		[SERVER_OBJECT_BUFFER] = "buffer",
+		[SERVER_OBJECT_BLOCK] = "block",
 	};
 #ifdef DMAHEAP_DEBUG
 	const bool built = true;
@@ -354,7 +364,7 @@ static int make_objects(struct server *s)
 	int r = slab_registry_new(&s->slabs);
 
 	if (!r)
-		r = make_slab(s, &s->live_slab, "buffer", sizeof(struct live));
+		r = make_slab(s, &s->live_slab, "live", sizeof(struct live));
 	if (!r)
 		r = make_slab(s, &s->request_slab, "request",
 			      sizeof(struct request));

@@ -39,6 +39,8 @@ enum server_object {
 	SERVER_OBJECT_LIVE,
 	SERVER_OBJECT_REQUEST,
 	SERVER_OBJECT_SESSION,
+	SERVER_OBJECT_BUFFER, /* of a heap */
+	SERVER_OBJECT_BLOCK,  /* of a buffer, by its page frame */
 	SERVER_OBJECT_KINDS,
 };
 
@@ -138,6 +140,9 @@ void server_check_drained(struct server *server);
  * Return: 0 or SERVER_E_CONFIG.
  */
 int server_reload(struct server *server, char *report, size_t report_bytes);
+
+/* Makes the caches of new heaps known to slabinfo and to the tracker. */
+void server_enter_heaps(struct server *server, struct heap_set *heaps);
 
 /* The node's time: nanoseconds since it was made. */
 uint64_t server_node_time(const struct server *server);

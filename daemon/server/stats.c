@@ -159,8 +159,12 @@ void stats_refresh(struct server *server)
 	st->n_heaps = i;
 }
 
-void stats_timer(void *server)
+/* The moment for what must not be done while a request waits. */
+void stats_timer(void *ctx)
 {
+	struct server *server = ctx;
+
+	(void)objtrack_trim(server->track);
 	stats_refresh(server);
 }
 
