@@ -75,7 +75,7 @@ struct scenario_step {
 	uint64_t bytes;     /* occupy, vacate, pressure fill; see has_leave */
 	bool has_leave;     /* occupy: bytes are what stays free */
 	uint64_t max_order; /* pressure fragment */
-	uint64_t n;         /* release-every */
+	uint64_t n;         /* release-every, convert: one page in n */
 	const struct conf_entry *kind; /* occupant; also "from" of convert */
 	const struct conf_entry *to;   /* convert */
 	size_t match;                  /* repeat and end: index of each other */

@@ -234,7 +234,8 @@ static const struct verb {
 				     {"n", true, read_n}}},
 	[SCENARIO_CONVERT] = {"convert",
 			      {{"from", true, read_kind},
-			       {"to", true, read_to}}},
+			       {"to", true, read_to},
+			       {"n", false, read_n}}},
 	[SCENARIO_REPEAT] = {"repeat", {{"count", true, read_count}}},
 	[SCENARIO_END] = {"end", {{NULL, false, NULL}}},
 };
@@ -315,6 +316,7 @@ int scenario_read_step(struct scenario_step *step,
 	if (r)
 		return r;
 	verb = &verbs[step->verb];
+	step->n = 1;
 	step->count = step->verb == SCENARIO_FREE ? SCENARIO_COUNT_MAX : 1;
 	for (size_t i = 0; i < section->n_entries; i++) {
 		const struct key *key = find_key(verb, section->entries[i].key);

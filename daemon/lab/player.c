@@ -241,7 +241,8 @@ static int step_occupants(struct player *p, const struct scenario_step *step)
 	default:
 		r = occupant(p, step->to, &to);
 		if (!r)
-			(void)node_convert(p->node, kind, to);
+			(void)node_convert_some(p->node, kind, to,
+						(unsigned int)step->n);
 		return r;
 	}
 }

@@ -126,6 +126,17 @@ static int set_proactiveness(struct node_setup *s,
 			    err);
 }
 
+static int set_boost_factor(struct node_setup *s,
+			    const struct conf_entry *entry,
+			    struct conf_error *err)
+{
+	unsigned int factor = 0;
+	int r = set_unsigned(&factor, entry, 1000000, err);
+
+	s->params.watermark_boost_factor = factor ? factor : NODE_NO_BOOST;
+	return r;
+}
+
 static int set_unevictable(struct node_setup *s, const struct conf_entry *entry,
 			   struct conf_error *err)
 {
@@ -180,6 +191,7 @@ static const struct {
 	{"min_free_kbytes", set_min_free},
 	{"compaction_proactiveness", set_proactiveness},
 	{"compact_unevictable_allowed", set_unevictable},
+	{"watermark_boost_factor", set_boost_factor},
 	{"cpus", set_cpus},
 	{"pcp_batch", set_pcp_batch},
 	{"pcp_high", set_pcp_high},
@@ -226,7 +238,8 @@ static int read_node_keys(struct node_setup *setup,
 				"snapshot, profile, occupants, swap, "
 				"swap_size, min_free_kbytes, "
 				"compaction_proactiveness, "
-				"compact_unevictable_allowed, cpus, pcp_batch, "
+				"compact_unevictable_allowed, "
+				"watermark_boost_factor, cpus, pcp_batch, "
 				"pcp_high, numa_node, seed%s",
 				is_table ? ", and those of a policy" : "");
 	}

@@ -169,9 +169,13 @@ int buddy_find_fallback(const struct zone *zone, unsigned int order,
 /* boost_watermark(). Return: true if there was something to boost. */
 static bool boost_watermark(struct zone *zone)
 {
-	/* mult_frac(high, 15000, 10000) */
-	uint32_t max = zone->wmark[WMARK_HIGH] + zone->wmark[WMARK_HIGH] / 2;
+	uint32_t factor = zone->node->params.watermark_boost_factor;
+	uint32_t max;
 
+	if (factor == NODE_NO_BOOST)
+		return false;
+	max = (uint32_t)MIN((uint64_t)zone->wmark[WMARK_HIGH] * factor / 10000,
+			    (uint64_t)zone->managed_pages);
 	/* a small zone would be boosted out of all its memory */
 	if (PAGEBLOCK_PAGES * 4 > zone->managed_pages || max == 0)
 		return false;

@@ -16,7 +16,8 @@
 #include "mm/watermark.h"
 #include "mm/zone.h"
 
-#define PAGE_SIZE_DEFAULT 4096u
+#define WATERMARK_BOOST_FACTOR 15000u /* mm/page_alloc.c */
+#define PAGE_SIZE_DEFAULT      4096u
 
 static int check_params(struct node_params *p, struct node_error *err)
 {
@@ -38,6 +39,8 @@ static int check_params(struct node_params *p, struct node_error *err)
 				    "compaction_proactiveness: %u; allowed: 0 "
 				    "to 100",
 				    p->compaction_proactiveness);
+	if (p->watermark_boost_factor == 0)
+		p->watermark_boost_factor = WATERMARK_BOOST_FACTOR;
 	if ((unsigned int)p->swap > NODE_SWAP_DISK)
 		return layout_error(err, "swap: allowed: none, zram, disk");
 	if (!memchr(p->occupants, '\0', sizeof(p->occupants)))

@@ -86,6 +86,12 @@ struct node_params {
 	enum node_swap swap;
 	uint64_t swap_bytes;                   /* 0: as much as the node has */
 	unsigned int compaction_proactiveness; /* 0..100 */
+	/*
+	 * How far a stolen pageblock may raise the watermarks, in 1/10000 of
+	 * the high one; 0: 15000, the kernel's; NODE_NO_BOOST: not at all, as
+	 * phones are often set up (vm.watermark_boost_factor = 0).
+	 */
+	uint32_t watermark_boost_factor;
 	bool compact_unevictable_denied; /* compact_unevictable_allowed = 0 */
 	unsigned int pcp_batch;          /* 0: as the kernel computes it */
 	unsigned int pcp_high;           /* 0: likewise */
@@ -96,6 +102,7 @@ struct node_params {
 			   * one before, whatever its start_ns says */
 };
 
+#define NODE_NO_BOOST       UINT32_MAX
 #define NODE_EVENT_SLICE_NS UINT64_C(1000000)
 
 /*
@@ -225,6 +232,11 @@ uint64_t node_release_every(struct node *node, enum node_occupant kind,
  * Return: pages changed. */
 uint64_t node_convert(struct node *node, enum node_occupant from,
 		      enum node_occupant to);
+
+/* The same with one page in @n (>= 1), drawn by lot from the node's seed: pages
+ * that cannot move, strewn over memory. Return: pages changed. */
+uint64_t node_convert_some(struct node *node, enum node_occupant from,
+			   enum node_occupant to, unsigned int n);
 
 /*
  * The presets of `dmaheapctl pressure`. Their occupants are remembered, and

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "mm/freelist.h"
 #include "mm/pcp.h"
 
@@ -223,12 +224,24 @@ uint64_t node_release_every(struct node *node, enum node_occupant kind,
 uint64_t node_convert(struct node *node, enum node_occupant from,
 		      enum node_occupant to)
 {
+	return node_convert_some(node, from, to, 1);
+}
+
+uint64_t node_convert_some(struct node *node, enum node_occupant from,
+			   enum node_occupant to, unsigned int n)
+{
 	uint64_t changed = 0;
+	struct rng rng;
+
+	assert(n >= 1);
+	rng_seed(&rng, node->params.seed);
 
 	for (uint32_t i = 0; i < node->n_frames; i++) {
 		uint16_t s = node->state[i];
 
 		if (!frame_is_occupant(s) || frame_occupant(s) != from)
+			continue;
+		if (rng_below(&rng, n) != 0)
 			continue;
 		occupant_change(node, i, to);
 		changed++;

@@ -212,7 +212,8 @@ static uint64_t do_step(struct play *p)
 		node_release_every(node, kind_of(s->kind), (unsigned int)s->n);
 		break;
 	case SCENARIO_CONVERT:
-		node_convert(node, kind_of(s->kind), kind_of(s->to));
+		node_convert_some(node, kind_of(s->kind), kind_of(s->to),
+				  (unsigned int)s->n);
 		break;
 	case SCENARIO_REPEAT:
 		repeat(p, s);
