@@ -101,6 +101,7 @@ static bool check_pcp(struct check *c, const struct zone *zone)
 /* What the walk over a zone's frames counted. */
 struct census {
 	uint64_t pages[16]; /* by enum frame_type */
+	uint64_t off_list[NODE_OCCUPANTS];
 };
 
 static bool check_frames(struct check *c, const struct zone *zone,
@@ -128,6 +129,8 @@ static bool check_frames(struct check *c, const struct zone *zone,
 				return fail(c, "two free buddies");
 		}
 		census->pages[frame_type(s)] += 1u << order;
+		if (frame_is_occupant(s) && (s & FRAME_OFF_LIST))
+			census->off_list[frame_occupant(s)]++;
 		i = end;
 	}
 	return true;
@@ -155,26 +158,29 @@ static bool check_zone(struct check *c, const struct zone *zone,
 		return fail(c, "reserved frames of a zone");
 	for (unsigned int t = 0; t < ARRAY_SIZE(own.pages); t++)
 		all->pages[t] += own.pages[t];
+	for (unsigned int k = 0; k < NODE_OCCUPANTS; k++)
+		all->off_list[k] += own.off_list[k];
 	return true;
 }
 
-static bool check_occupant_lists(struct check *c)
+static bool check_occupant_lists(struct check *c, const struct census *all)
 {
 	const struct node *node = c->node;
 
 	for (unsigned int k = 0; k < NODE_OCCUPANTS; k++) {
 		uint64_t n = list_length(node, node->lru_heads + k);
-		uint64_t expected = occupant_pages(node, k);
+		uint64_t expected = occupant_pages(node, k) - all->off_list[k];
 
 		if (k == NODE_OCCUPANT_FILE)
-			expected += occupant_pages(node, NODE_OCCUPANT_DIRTY);
+			expected += occupant_pages(node, NODE_OCCUPANT_DIRTY) -
+				    all->off_list[NODE_OCCUPANT_DIRTY];
 		if (k == NODE_OCCUPANT_DIRTY)
 			expected = 0;
 		if (n != expected)
 			return fail(c, "occupant list: length");
 		for (uint32_t i = node->links[node->lru_heads + k].next;
 		     i != node->lru_heads + k; i = node->links[i].next)
-			if (!frame_is_occupant(node->state[i]) ||
+			if (!occupant_is_listed(node->state[i]) ||
 			    occupant_list(node,
 					  frame_occupant(node->state[i])) !=
 				    node->lru_heads + k)
@@ -188,10 +194,11 @@ bool node_check(const struct node *node, const char **ret_what)
 {
 	struct check c = {.node = node};
 	struct census all = {0};
-	bool ok = check_occupant_lists(&c);
+	bool ok = true;
 
 	for (unsigned int i = 0; i < node->n_zones && ok; i++)
 		ok = check_zone(&c, &node->zones[i], &all);
+	ok = ok && check_occupant_lists(&c, &all);
 	if (ok && all.pages[FRAME_BLOCK] != node->allocated_pages)
 		ok = fail(&c, "allocated pages");
 	if (ok && all.pages[FRAME_ISOLATED] != node->isolated_pages)

@@ -131,7 +131,7 @@ static uint32_t fast_find_block(struct compact_control *cc)
 /* May the page be migrated at all, and in this mode? */
 static bool can_isolate(const struct compact_control *cc, uint16_t s)
 {
-	if (!occupant_is_movable(s))
+	if (!occupant_is_movable(s) || (s & FRAME_OFF_LIST))
 		return false;
 	return frame_occupant(s) != NODE_OCCUPANT_MLOCKED ||
 	       !cc->zone->node->params.compact_unevictable_denied;
@@ -175,7 +175,7 @@ static bool isolate_page(struct compact_control *cc, struct block_scan *scan)
 		if (scan->pfn % PAGEBLOCK_PAGES == 0 && !cc->ignore_skip_hint)
 			block_skip(cc, scan->pfn);
 	}
-	link_remove(node->links, scan->pfn);
+	occupant_isolate(node, scan->pfn);
 	cc->migrate[cc->n_migrate++] = scan->pfn;
 	scan->n_isolated++;
 	if (cc->n_migrate >= COMPACT_CLUSTER_MAX && !cc->rescan) {
@@ -274,19 +274,22 @@ void compact_put_back(struct compact_control *cc)
 	cc->n_migrate = 0;
 }
 
-bool compact_migrate(struct compact_control *cc)
+bool compact_migrate(struct compact_control *cc, uint32_t n)
 {
 	struct node *node = cc->zone->node;
 	uint32_t done = 0;
+	bool ok = true;
 
 	/* list_add() when isolated: the last one found is moved first */
-	while (cc->n_migrate > 0) {
+	for (; done < n && cc->n_migrate > 0; done++) {
 		uint32_t from = cc->migrate[cc->n_migrate - 1], to;
 
 		if (cc->n_free == 0)
 			compact_isolate_targets(cc);
-		if (cc->n_free == 0)
+		if (cc->n_free == 0) {
+			ok = false;
 			break;
+		}
 		to = node->links[cc->free_head].next;
 		link_remove(node->links, to);
 		cc->n_free--;
@@ -294,13 +297,12 @@ bool compact_migrate(struct compact_control *cc)
 		cc->n_migrate--;
 		occupant_move(node, from, to);
 		pcp_free(cc->task, cc->zone, from, 0);
-		done++;
 	}
 	task_charge(cc->task, node->costs.migrate_page_ps * done);
 	count_event(node, VMSTAT_pgmigrate_success, done);
 	if (!cc->direct)
 		count_event(node, VMSTAT_model_daemon_migrated, done);
-	if (cc->n_migrate == 0)
+	if (ok)
 		return true;
 	count_event(node, VMSTAT_pgmigrate_fail, cc->n_migrate);
 	compact_put_back(cc);

@@ -8,6 +8,7 @@
 #include "mm/watermark.h"
 
 #define EXTFRAG_THRESHOLD 500 /* vm.extfrag_threshold */
+#define STEP_PAGES        4u  /* moved before others get their turn */
 
 /* compact_gap(): free pages that a run for @order needs to work with. */
 static uint32_t compact_gap(int order)
@@ -218,6 +219,7 @@ enum compact_result compact_begin(struct compact_control *cc)
 	cc->migrate_scanned = 0;
 	cc->free_scanned = 0;
 	cc->n_migrate = 0;
+	cc->migrating = false;
 	cc->n_free = 0;
 	link_init(zone->node->links, cc->free_head);
 	r = compaction_suitable(zone, cc->order, cc->alloc_flags,
@@ -270,34 +272,53 @@ static void drain_behind(struct compact_control *cc)
 	}
 }
 
+/* The end of a turn: what was migrated may be the block that is wanted. */
+static enum compact_result end_turn(struct compact_control *cc)
+{
+	drain_behind(cc);
+	if (cc->task->capture_cc == cc && cc->task->captured_pfn != NO_PFN)
+		return COMPACT_SUCCESS;
+	return finished(cc);
+}
+
+static enum compact_result step_migrate(struct compact_control *cc)
+{
+	bool ok = compact_migrate(cc, STEP_PAGES);
+
+	if (cc->n_migrate > 0)
+		return COMPACT_CONTINUE;
+	cc->migrating = false;
+	if (!ok) {
+		if (!compact_scanners_met(cc))
+			return COMPACT_CONTENDED;
+		if (cc->direct && cc->async) {
+			/* the order-aligned block is lost: skip its rest */
+			cc->migrate_pfn = (uint32_t)align_up(cc->migrate_pfn,
+							     1u << cc->order);
+			cc->last_migrated_pfn = 0;
+		}
+	}
+	return end_turn(cc);
+}
+
 enum compact_result compact_step(struct compact_control *cc)
 {
 	struct zone *zone = cc->zone;
 	uint32_t start = cc->migrate_pfn;
 
+	if (cc->migrating)
+		return step_migrate(cc);
 	cc->rescan = block_start(cc->last_migrated_pfn) == block_start(start);
 	if (!compact_isolate_sources(cc)) {
 		if (cc->update_cached)
 			zone->compact_cached_migrate_pfn[1] =
 				zone->compact_cached_migrate_pfn[0];
-	} else {
-		cc->update_cached = false;
-		cc->last_migrated_pfn = start;
-		if (!compact_migrate(cc)) {
-			if (!compact_scanners_met(cc))
-				return COMPACT_CONTENDED;
-			if (cc->direct && cc->async) {
-				cc->migrate_pfn =
-					(uint32_t)align_up(cc->migrate_pfn,
-							   1u << cc->order);
-				cc->last_migrated_pfn = 0;
-			}
-		}
+		return end_turn(cc);
 	}
-	drain_behind(cc);
-	if (cc->task->capture_cc == cc && cc->task->captured_pfn != NO_PFN)
-		return COMPACT_SUCCESS;
-	return finished(cc);
+	cc->update_cached = false;
+	cc->last_migrated_pfn = start;
+	cc->migrating = true;
+	return COMPACT_CONTINUE;
 }
 
 /* release_freepages() and the counting at the end of compact_zone() */
@@ -307,6 +328,7 @@ void compact_end(struct compact_control *cc)
 	struct node *node = zone->node;
 	uint32_t highest = 0;
 
+	compact_put_back(cc);
 	while (cc->n_free > 0) {
 		uint32_t pfn = node->links[cc->free_head].next;
 

@@ -67,6 +67,7 @@ struct compact_control {
 	uint32_t free_head; /* list head of isolated targets, order 0 */
 	uint32_t n_free;
 	uint32_t n_migrate;
+	bool migrating; /* between the parts of a turn of the loop */
 	uint32_t migrate[PAGEBLOCK_PAGES]; /* isolated sources, newest first */
 };
 
@@ -84,7 +85,8 @@ enum compact_result compaction_suitable_pages(const struct zone *zone,
 
 /* First part of compact_zone(). Return: CONTINUE, or why not to begin. */
 enum compact_result compact_begin(struct compact_control *cc);
-/* One turn of its loop. Return: CONTINUE, or the run's result. */
+/* A part of a turn of its loop: collects sources, or moves a few of them.
+ * Return: CONTINUE, or the run's result. */
 enum compact_result compact_step(struct compact_control *cc);
 /* Last part: gives the targets back, counts. */
 void compact_end(struct compact_control *cc);
@@ -121,8 +123,9 @@ unsigned int compact_scan_limit(const struct compact_control *cc);
 bool compact_isolate_sources(struct compact_control *cc);
 /* putback_movable_pages() */
 void compact_put_back(struct compact_control *cc);
-/* migrate_pages(). Return: false when targets ran out; the rest is put back. */
-bool compact_migrate(struct compact_control *cc);
+/* migrate_pages(), at most @n of them. Return: false when targets ran out; the
+ * rest is put back then. */
+bool compact_migrate(struct compact_control *cc, uint32_t n);
 /* isolate_freepages() */
 void compact_isolate_targets(struct compact_control *cc);
 

@@ -35,6 +35,7 @@ enum frame_type {
 #define FRAME_MT_SHIFT    8u
 #define FRAME_MT_MASK     0x0300u
 #define FRAME_PRESSURE    0x0400u /* an occupant that a preset put there */
+#define FRAME_OFF_LIST    0x0800u /* an occupant that compaction is moving */
 
 struct frame_link {
 	uint32_t next;

@@ -109,8 +109,11 @@ static void next_zone(struct node *node, struct kcompactd *k)
 static void run(struct node *node, struct kcompactd *k)
 {
 	struct zone *zone = k->cc.zone;
-	enum compact_result r = compact_step(&k->cc);
+	enum compact_result r = COMPACT_PARTIAL_SKIPPED;
 
+	/* time has passed since the last step: kswapd may have been woken */
+	if (!k->proactive || !kswapd_is_running(node))
+		r = compact_step(&k->cc);
 	if (r == COMPACT_CONTINUE)
 		return;
 	compact_end(&k->cc);

@@ -71,9 +71,17 @@ void occupant_free(struct task *task, struct node *node, uint32_t pfn)
 	pcp_free(task, node_zone_of(node, pfn), pfn, 0);
 }
 
+void occupant_isolate(struct node *node, uint32_t pfn)
+{
+	link_remove(node->links, pfn);
+	node->state[pfn] |= FRAME_OFF_LIST;
+}
+
 void occupant_put_back(struct node *node, uint32_t pfn)
 {
 	unsigned int kind = frame_occupant(node->state[pfn]);
+
+	node->state[pfn] &= (uint16_t)~FRAME_OFF_LIST;
 
 	link_add_head(node->links, occupant_list(node, kind), pfn);
 }
@@ -211,7 +219,7 @@ uint64_t node_release_every(struct node *node, enum node_occupant kind,
 	for (uint32_t i = 0; i < node->n_frames; i++) {
 		uint16_t s = node->state[i];
 
-		if (!frame_is_occupant(s) || frame_occupant(s) != kind)
+		if (!occupant_is_listed(s) || frame_occupant(s) != kind)
 			continue;
 		if (seen++ % n != 0)
 			continue;
@@ -239,7 +247,7 @@ uint64_t node_convert_some(struct node *node, enum node_occupant from,
 	for (uint32_t i = 0; i < node->n_frames; i++) {
 		uint16_t s = node->state[i];
 
-		if (!frame_is_occupant(s) || frame_occupant(s) != from)
+		if (!occupant_is_listed(s) || frame_occupant(s) != from)
 			continue;
 		if (rng_below(&rng, n) != 0)
 			continue;

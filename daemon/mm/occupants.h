@@ -19,7 +19,13 @@ static inline uint32_t occupant_list(const struct node *node, unsigned int kind)
 	       (kind == NODE_OCCUPANT_DIRTY ? NODE_OCCUPANT_FILE : kind);
 }
 
-/* PageLRU(): compaction may move it. */
+/* An occupant that is on its list. */
+static inline bool occupant_is_listed(uint16_t state)
+{
+	return frame_is_occupant(state) && !(state & FRAME_OFF_LIST);
+}
+
+/* What is or was on an LRU list: compaction may move it. */
 static inline bool occupant_is_movable(uint16_t state)
 {
 	return frame_is_occupant(state) &&
@@ -37,9 +43,11 @@ void occupant_add(struct node *node, uint32_t pfn, unsigned int kind,
 void occupant_remove(struct node *node, uint32_t pfn);
 /* Takes it off and frees it through the per-CPU lists. */
 void occupant_free(struct task *task, struct node *node, uint32_t pfn);
-/* A page that was unlinked by hand goes back to the head of its list. */
+/* isolate_lru_page(): off its list, to be put back or moved. */
+void occupant_isolate(struct node *node, uint32_t pfn);
+/* An isolated page goes back to the head of its list. */
 void occupant_put_back(struct node *node, uint32_t pfn);
-/* Migration: unlinked @from's page is at @to now; @from is FRAME_BODY. */
+/* Migration: isolated @from's page is at @to now; @from is FRAME_BODY. */
 void occupant_move(struct node *node, uint32_t from, uint32_t to);
 /* Another kind, at the head of that kind's list. */
 void occupant_change(struct node *node, uint32_t pfn, unsigned int kind);

@@ -38,7 +38,7 @@ void node_pressure_low_memory(struct node *node)
 	for (uint32_t i = 0; i < node->n_frames; i++) {
 		uint16_t s = node->state[i];
 
-		if (!frame_is_occupant(s) || !(s & FRAME_PRESSURE))
+		if (!occupant_is_listed(s) || !(s & FRAME_PRESSURE))
 			continue;
 		if (seen++ % LOW_MEMORY_RELEASE_ONE_IN == 0)
 			occupant_free(&task, node, i);
@@ -90,7 +90,7 @@ void node_pressure_release(struct node *node)
 	struct task task = free_task(node);
 
 	for (uint32_t i = 0; i < node->n_frames; i++)
-		if (frame_is_occupant(node->state[i]) &&
+		if (occupant_is_listed(node->state[i]) &&
 		    (node->state[i] & FRAME_PRESSURE))
 			occupant_free(&task, node, i);
 	pcp_drain_all(&task, node);

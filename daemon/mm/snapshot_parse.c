@@ -395,12 +395,10 @@ static void digest_meminfo(struct snapshot *snap, const struct meminfo *m)
 	uint64_t file = cache - shmem;
 
 	/* no shared memory named, but nothing counts as available beyond what
-	 * is free: then the cache is not reclaimable, as that of a tmpfs */
+	 * is free: a root in memory (ramfs), which stays where it is */
 	if (m->shmem == none && m->available != none && m->free != none &&
-	    m->available <= m->free) {
-		shmem = cache;
+	    m->available <= m->free)
 		file = 0;
-	}
 	snap->total_pages = m->total;
 	snap->active_pages = m->active_file;
 	if (m->inactive_file != none)

@@ -24,7 +24,7 @@
 #define FILE_BYTES   (1u << 20)
 #define N_CPUS       2u /* of the machine of the runs */
 /* Between two buffers its tool read all of /proc/kpageflags. */
-#define THINK_NS   (100 * NSEC_PER_MSEC)
+#define THINK_NS (200 * NSEC_PER_MSEC)
 #define RULE_RIGHT 28u /* 85 % of 32 */
 
 struct buffer {
