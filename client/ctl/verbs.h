@@ -30,3 +30,4 @@ extern const struct verb verb_top;
 extern const struct verb verb_trace;
 extern const struct verb verb_vmstat;
 extern const struct verb verb_wait;
+extern const struct verb verb_zoneinfo;

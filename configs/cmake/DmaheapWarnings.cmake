@@ -16,7 +16,9 @@ target_compile_options(dmaheap_warnings INTERFACE
 	-Werror=incompatible-pointer-types -Werror=int-conversion
 	-Werror=return-type
 	$<$<C_COMPILER_ID:GNU>:-Wlogical-op -Wduplicated-cond
-		-Wduplicated-branches>
+		-Wduplicated-branches
+		# sentences of errors are cut to their field on purpose
+		-Wno-format-truncation>
 	-fvisibility=hidden -fno-common)
 if(DMAHEAP_WERROR)
 	target_compile_options(dmaheap_warnings INTERFACE -Werror)
