@@ -266,5 +266,6 @@ int main(int argc, char **argv)
 		CU_TEST_INFO_NULL,
 	};
 
+	it_options.config = "[daemon]\nconfine = kill\n";
 	return it_main(argc, argv, tests);
 }
