@@ -109,6 +109,9 @@ static const int allowed[] = {
 	SCMP_SYS(prlimit64),
 	SCMP_SYS(sysinfo),
 	SCMP_SYS(uname),
+	/* a worker makes itself idle when it begins */
+	SCMP_SYS(sched_setscheduler),
+	SCMP_SYS(setpriority),
 	/* signals and the end */
 	SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(rt_sigprocmask),

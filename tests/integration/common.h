@@ -69,6 +69,9 @@ char *it_node_text(uint32_t text);
 void it_check_composition(const struct dmaheap_alloc_report *report,
 			  uint32_t n8, uint32_t n4, uint32_t n0, int line);
 
+/* fork(), and the child dies with us. Return: as fork(), never < 0. */
+pid_t it_fork(void);
+
 /* Runs @body in a child as @uid (0: as we are); it shares our fds. Return: its
  * exit status, or 255. */
 int it_in_child(uid_t uid, int (*body)(void *ctx), void *ctx);

@@ -106,7 +106,7 @@ static void it_outlives_its_client_while_another_process_has_the_fd(void)
 
 	T_REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ==
 		  0);
-	pid = fork();
+	pid = it_fork();
 	if (pid == 0) {
 		fd = alloc_in_child();
 		send_fd(pair[1], fd);
@@ -167,7 +167,7 @@ static void a_client_killed_by_kill_9_gives_its_buffers_back(void)
 	pid_t pid;
 
 	T_REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = it_fork();
 	if (pid == 0) {
 		c = alloc_in_child() >= 0 ? 'y' : 'n';
 		if (write(ready[1], &c, 1) != 1)
@@ -229,7 +229,7 @@ static void a_client_that_asks_and_dies_leaves_nothing(void)
 		const struct timespec pause_for = {.tv_nsec = (long)(i % 40) *
 							      25000};
 		int status;
-		pid_t pid = fork();
+		pid_t pid = it_fork();
 
 		if (pid == 0) {
 			struct dmaheap *dh;
