@@ -260,6 +260,9 @@ int it_in_child(uid_t uid, int (*body)(void *ctx), void *ctx)
 		    (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
 		     setresuid(uid, uid, uid) < 0))
 			_exit(254);
+		/* A change of uid clears both. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_DUMPABLE, 1);
 		_exit(body(ctx));
 	}
 	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
