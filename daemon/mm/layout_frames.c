@@ -323,7 +323,9 @@ static unsigned int draw_kind(struct frames *f,
 	return kind;
 }
 
-#define KIND_RUN_PAGES 64u
+/* Short: in fragmented memory pages were got one by one, and neighbours are not
+ * of one age. */
+#define KIND_RUN_PAGES 4u
 
 /* The rest moves: mixed in runs, the lowest frames the oldest. */
 static void place_movable(struct frames *f, struct layout_occupants *left)
