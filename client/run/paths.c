@@ -41,7 +41,9 @@ static bool look_up(const struct run *run, const struct call *call, int dirfd,
 		ret->at.place = PLACE_OUTSIDE;
 		return true;
 	}
-	if (!resolve_is_interesting(run->node, path)) {
+	if (!resolve_is_interesting(run->node, path) &&
+	    (no_follow ||
+	     !resolve_is_link(run->node, call_tid(call), dirfd, path))) {
 		call_continue(call);
 		return false;
 	}

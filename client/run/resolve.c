@@ -44,6 +44,31 @@ bool resolve_is_interesting(const struct node *node, const char *path)
 	       strstr(path, "dma_heap");
 }
 
+bool resolve_is_link(const struct node *node, pid_t tid, int dirfd,
+		     const char *path)
+{
+	char full[PATH_MAX + 64], target[PATH_MAX];
+	ssize_t length;
+	int n;
+
+	if (path[0] == '/')
+		n = snprintf(full, sizeof(full), "/proc/%d/root%s", (int)tid,
+			     path);
+	else if (dirfd == AT_FDCWD)
+		n = snprintf(full, sizeof(full), "/proc/%d/cwd/%s", (int)tid,
+			     path);
+	else
+		n = snprintf(full, sizeof(full), "/proc/%d/fd/%d/%s", (int)tid,
+			     dirfd, path);
+	if (n < 0 || (size_t)n >= sizeof(full))
+		return false;
+	length = readlink(full, target, sizeof(target) - 1);
+	if (length <= 0)
+		return false;
+	target[length] = '\0';
+	return resolve_is_interesting(node, target);
+}
+
 /*
  * Where a relative path begins: the link's text is as the supervisor sees it,
  * so a root directory of the caller's own is taken off its front.

@@ -45,6 +45,14 @@ struct resolved {
 bool resolve_is_interesting(const struct node *node, const char *path);
 
 /**
+ * resolve_is_link() - whether the path ends in a link with an interesting text
+ *
+ * One readlink() for a path that is none: this is what every open costs.
+ */
+bool resolve_is_link(const struct node *node, pid_t tid, int dirfd,
+		     const char *path);
+
+/**
  * resolve() - follow an interesting path
  * @tid:       the caller
  * @dirfd:     the caller's number, or AT_FDCWD
