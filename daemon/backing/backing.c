@@ -208,6 +208,16 @@ void backing_dispatch(struct backing *b)
 	dispatch_arm_timer(b, now_ns);
 }
 
+void backing_collect(struct backing *b)
+{
+	finish_jobs(b, workers_take_done(b->workers));
+}
+
+void backing_hurry(struct backing *b)
+{
+	workers_hurry(b->workers);
+}
+
 int backing_event_fd(const struct backing *b)
 {
 	return b->epoll_fd;

@@ -20,9 +20,9 @@
  * Ownership: a backing_buffer belongs to the caller from backing_create() until
  *            backing_drop() or backing_cancel(); backing_free() takes the rest.
  * Threads:   every function is for one thread, the loop's, and so are all
- *            callbacks, which run inside backing_dispatch() only. That thread
- *            never maps, unmaps or touches buffer memory: the workers do, at
- *            SCHED_IDLE.
+ *            callbacks, which run inside backing_dispatch() and
+ *            backing_collect() only. That thread never maps, unmaps or touches
+ *            buffer memory: the workers do.
  *
  * The program must call backing_process_setup() first: a lease that is broken
  * sends SIGIO, a file size limit SIGXFSZ, and both kill by default.
@@ -205,6 +205,16 @@ int backing_event_fd(const struct backing *b);
 
 /* Runs the callbacks that are due; never blocks. */
 void backing_dispatch(struct backing *b);
+
+/*
+ * Runs those of the workers alone. What nobody waits for, such as the recycling
+ * of a small buffer, makes the fd readable only a moment later: who wants a
+ * parked buffer now asks by this first. Cheap when there is nothing.
+ */
+void backing_collect(struct backing *b);
+
+/* Somebody waits for recycling after all: the fd tells of it at once. */
+void backing_hurry(struct backing *b);
 
 /**
  * backing_set_orders() - other orders are in use now (a policy changed)

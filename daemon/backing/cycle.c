@@ -57,6 +57,7 @@ void backing_recycle(struct backing *b, struct backing_buffer *bb,
 	bb->done_bytes = 0;
 	bb->zeroed = false;
 	bb->job.step = recycle_step;
+	bb->job.quiet = true;
 	workers_submit(b->workers, &bb->job);
 }
 
@@ -66,6 +67,7 @@ static void submit_drop(struct backing *b, struct backing_buffer *bb)
 	bb->state = BUFFER_DROPPING;
 	bb->done_bytes = 0;
 	bb->job.step = drop_step;
+	bb->job.quiet = false; /* somebody may wait for its memory */
 	b->n_dropping++;
 	workers_submit(b->workers, &bb->job);
 }

@@ -32,6 +32,7 @@ struct job {
 	uint64_t client;
 	uid_t uid;
 	bool small;            /* all of it takes less than a step */
+	bool quiet;            /* nobody waits for it: see workers.h */
 	struct list_node link; /* queue_flow::jobs */
 	struct job *next;      /* workers::inbox or workers::done */
 };

@@ -32,6 +32,14 @@ enum role {
 	ROLE_RESCUE,
 };
 
+/* What a thread's futex says; anything but AWAKE is waited at. */
+enum sleep {
+	AWAKE,
+	ASLEEP,
+	NAPPING, /* looks again by itself: express, while there are quiet jobs
+		  */
+};
+
 enum stopping {
 	STOP_NOTHING,
 	STOP_RESCUE, /* first: it may put a job back for the others */
@@ -44,7 +52,7 @@ struct thread {
 	struct worker local;
 	pthread_t id;
 	bool started;
-	atomic_uint asleep; /* a futex: 1 while waiting */
+	atomic_uint asleep; /* a futex: enum sleep */
 };
 
 struct workers {
@@ -55,6 +63,8 @@ struct workers {
 	atomic_uint n_steps;     /* that ended; wraps */
 	atomic_uint stopping;    /* a futex; enum stopping */
 	int event_fd;
+	atomic_bool told;  /* event_fd was written to and not read yet */
+	atomic_bool hurry; /* see workers_hurry() */
 
 	pthread_mutex_t lock; /* of the two queues */
 	struct queue bulk;
@@ -67,7 +77,8 @@ struct workers {
 #define EXPRESS      0u
 #define RESCUE       1u
 #define FIRST_BULK   2u
-#define BACKLOG_JOBS 8u /* small jobs that are more than express' work */
+#define BACKLOG_JOBS 32u /* small jobs that are more than express' work */
+#define NAPS         20u /* without work, until express goes to sleep */
 
 static void push(_Atomic(struct job *) *stack, struct job *job)
 {
@@ -106,7 +117,8 @@ static void futex_wake(atomic_uint *word)
 
 static bool wake(struct thread *t)
 {
-	if (atomic_load(&t->asleep) == 0 || atomic_exchange(&t->asleep, 0) == 0)
+	if (atomic_load(&t->asleep) == AWAKE ||
+	    atomic_exchange(&t->asleep, AWAKE) == AWAKE)
 		return false;
 	futex_wake(&t->asleep);
 	return true;
@@ -121,39 +133,61 @@ static void wake_one_bulk(struct workers *w)
 
 void workers_submit(struct workers *w, struct job *job)
 {
-	bool small = job->small;
+	bool small = job->small, quiet = job->quiet;
 	size_t n_small;
 
 	atomic_fetch_add(&w->n_pending, 1);
 	n_small = small ? atomic_fetch_add(&w->n_small, 1) + 1 : 0;
 	push(&w->inbox, job);
-	if (small)
+	if (small && !(quiet && n_small < WORKERS_QUIET_JOBS &&
+		       atomic_load(&w->threads[EXPRESS].asleep) == NAPPING))
 		(void)wake(&w->threads[EXPRESS]);
 	if (!small || n_small > BACKLOG_JOBS)
 		wake_one_bulk(w);
 	(void)wake(&w->threads[RESCUE]);
 }
 
+void workers_hurry(struct workers *w)
+{
+	atomic_store(&w->hurry, true);
+	(void)wake(&w->threads[EXPRESS]);
+}
+
 struct job *workers_take_done(struct workers *w)
 {
 	uint64_t n;
 
-	if (!atomic_load(&w->done))
-		return NULL;
-	/* Cleared before the list is taken, so that no wake-up is lost. */
-	(void)!read(w->event_fd, &n, sizeof(n));
-	return take(&w->done);
+	if (atomic_load(&w->n_pending) == 0)
+		atomic_store(&w->hurry, false);
+
+	/* Cleared before the list is taken, so that no wake-up is lost. A
+	 * teller who has not set it yet leaves the fd readable: it is read next
+	 * time. */
+	if (atomic_exchange(&w->told, false))
+		(void)!read(w->event_fd, &n, sizeof(n));
+	return atomic_load(&w->done) ? take(&w->done) : NULL;
 }
 
-static void finish(struct workers *w, struct job *job)
+static void tell(struct workers *w)
 {
 	static const uint64_t one = 1;
+
+	(void)!write(w->event_fd, &one, sizeof(one));
+	atomic_store(&w->told, true);
+}
+
+static void finish(struct thread *t, struct job *job)
+{
+	struct workers *w = t->workers;
+	bool later = job->small && job->quiet && t->role == ROLE_EXPRESS &&
+		     !atomic_load(&w->hurry);
 
 	if (job->small)
 		atomic_fetch_sub(&w->n_small, 1);
 	atomic_fetch_sub(&w->n_pending, 1);
 	push(&w->done, job);
-	(void)!write(w->event_fd, &one, sizeof(one));
+	if (!later)
+		tell(w);
 }
 
 /* Return: the job whose turn it is for this kind of thread, or NULL. */
@@ -180,7 +214,7 @@ static void run_step(struct thread *t, struct job *job)
 	struct workers *w = t->workers;
 
 	if (job->step(job, &t->local) == JOB_DONE) {
-		finish(w, job);
+		finish(t, job);
 	} else {
 		pthread_mutex_lock(&w->lock);
 		queue_push_back(job->small ? &w->small : &w->bulk, job);
@@ -189,26 +223,43 @@ static void run_step(struct thread *t, struct job *job)
 	atomic_fetch_add(&w->n_steps, 1);
 }
 
+/* Sleeps unless there is a job now. Return: it, or NULL. */
+static struct job *rest(struct thread *t, enum sleep how)
+{
+	static const struct timespec nap = {.tv_nsec = (long)NSEC_PER_MSEC};
+	struct workers *w = t->workers;
+	struct job *job;
+
+	/* Look again: a submit before this saw us awake. */
+	atomic_store(&t->asleep, how);
+	job = next_job(w, t->role);
+	if (!job && atomic_load(&w->stopping) != STOP_ALL)
+		futex_wait(&t->asleep, how, how == NAPPING ? &nap : NULL);
+	atomic_store(&t->asleep, AWAKE);
+	if (how == NAPPING && atomic_load(&w->done))
+		tell(w); /* the quiet ones that nobody came for */
+	return job;
+}
+
 /* Express and bulk threads. */
 static void work(struct thread *t)
 {
 	struct workers *w = t->workers;
+	unsigned int n_naps = 0;
 	struct job *job;
 
 	for (;;) {
 		job = next_job(w, t->role);
-		if (!job) {
-			/* Look again: a submit before this saw us awake. */
-			atomic_store(&t->asleep, 1);
-			job = next_job(w, t->role);
-			if (!job && atomic_load(&w->stopping) == STOP_ALL)
-				return;
-			if (!job)
-				futex_wait(&t->asleep, 1, NULL);
-			atomic_store(&t->asleep, 0);
-		}
-		if (job)
+		if (!job && atomic_load(&w->stopping) == STOP_ALL)
+			return;
+		if (!job)
+			job = rest(t, n_naps ? NAPPING : ASLEEP);
+		if (job) {
+			n_naps = t->role == ROLE_EXPRESS ? NAPS : 0;
 			run_step(t, job);
+		} else if (n_naps) {
+			n_naps--;
+		}
 	}
 }
 
@@ -222,11 +273,11 @@ static void rescue(struct thread *t)
 	struct job *job;
 
 	while (!atomic_load(&w->stopping)) {
-		atomic_store(&t->asleep, 1);
+		atomic_store(&t->asleep, ASLEEP);
 		if (atomic_load(&w->n_pending) == 0 &&
 		    !atomic_load(&w->stopping))
-			futex_wait(&t->asleep, 1, NULL);
-		atomic_store(&t->asleep, 0);
+			futex_wait(&t->asleep, ASLEEP, NULL);
+		atomic_store(&t->asleep, AWAKE);
 		before = atomic_load(&w->n_steps);
 		futex_wait(&w->stopping, STOP_NOTHING, &period);
 		if (atomic_load(&w->n_pending) == 0 ||
@@ -247,7 +298,7 @@ static void *thread_main(void *arg)
 	if (t->role == ROLE_RESCUE)
 		(void)setpriority(PRIO_PROCESS, (id_t)gettid(),
 				  WORKERS_RESCUE_NICE);
-	else
+	else if (t->role == ROLE_BULK)
 		(void)sched_setscheduler(0, SCHED_IDLE, &none);
 	if (t->role == ROLE_RESCUE)
 		rescue(t);

