@@ -118,7 +118,8 @@ static void dropping_gives_the_memory_back(void)
 	backing_get_stats(h.b, &stats);
 	CU_ASSERT_EQUAL(stats.resident_bytes, MIB(10));
 	backing_drop(h.b, bb);
-	for (int i = 0; i < 1000 && stats.n_queued; i++) {
+	/* On a busy host the workers get their turn late. */
+	for (int i = 0; i < 5000 && stats.resident_bytes; i++) {
 		harness_linger(&h, 1);
 		backing_get_stats(h.b, &stats);
 	}
