@@ -19,35 +19,6 @@ static const uint8_t fallbacks[MT_COUNT][MT_COUNT - 1] = {
 	[MT_RECLAIMABLE] = {MT_UNMOVABLE, MT_MOVABLE},
 };
 
-void buddy_add(struct zone *zone, uint32_t pfn, unsigned int order,
-	       unsigned int mt, bool tail)
-{
-	struct node *node = zone->node;
-	uint32_t head = zone_head(zone, mt, order);
-
-	node->state[pfn] = frame_make(FRAME_BUDDY, order, mt);
-	if (tail)
-		link_add_tail(node->links, head, pfn);
-	else
-		link_add_head(node->links, head, pfn);
-	zone->free_blocks[mt][order]++;
-	zone->free_mask[mt] |= 1u << order;
-	zone->free_pages += 1u << order;
-}
-
-void buddy_del(struct zone *zone, uint32_t pfn)
-{
-	struct node *node = zone->node;
-	unsigned int order = frame_order(node->state[pfn]);
-	unsigned int mt = frame_mt(node->state[pfn]);
-
-	link_remove(node->links, pfn);
-	node->state[pfn] = FRAME_BODY;
-	if (--zone->free_blocks[mt][order] == 0)
-		zone->free_mask[mt] &= ~(1u << order);
-	zone->free_pages -= 1u << order;
-}
-
 /*
  * Both turn the whole circle instead of moving one block: the list head is cut
  * out and put back beside @pfn.
@@ -102,7 +73,7 @@ void buddy_free(struct task *task, struct zone *zone, uint32_t pfn,
 
 	task_charge(task, costs->freelist_op_ps);
 	for (; order < NODE_MAX_ORDER; order++) {
-		if (task->capture_cc &&
+		if (__builtin_expect(task->capture_cc != NULL, 0) &&
 		    compaction_capture(task, zone, pfn, order, mt))
 			return;
 		if (!buddy_is_free(zone, pfn, order))

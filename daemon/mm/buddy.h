@@ -14,11 +14,35 @@
 #include "mm/zone.h"
 
 /* add_to_free_list(), add_to_free_list_tail(): @pfn becomes a free block. */
-void buddy_add(struct zone *zone, uint32_t pfn, unsigned int order,
-	       unsigned int mt, bool tail);
+static inline void buddy_add(struct zone *zone, uint32_t pfn,
+			     unsigned int order, unsigned int mt, bool tail)
+{
+	struct node *node = zone->node;
+	uint32_t head = zone_head(zone, mt, order);
+
+	node->state[pfn] = frame_make(FRAME_BUDDY, order, mt);
+	if (tail)
+		link_add_tail(node->links, head, pfn);
+	else
+		link_add_head(node->links, head, pfn);
+	zone->free_blocks[mt][order]++;
+	zone->free_mask[mt] |= 1u << order;
+	zone->free_pages += 1u << order;
+}
 
 /* del_page_from_free_list(): the head becomes FRAME_BODY. */
-void buddy_del(struct zone *zone, uint32_t pfn);
+static inline void buddy_del(struct zone *zone, uint32_t pfn)
+{
+	struct node *node = zone->node;
+	unsigned int order = frame_order(node->state[pfn]);
+	unsigned int mt = frame_mt(node->state[pfn]);
+
+	link_remove(node->links, pfn);
+	node->state[pfn] = FRAME_BODY;
+	if (--zone->free_blocks[mt][order] == 0)
+		zone->free_mask[mt] &= ~(1u << order);
+	zone->free_pages -= 1u << order;
+}
 
 /**
  * buddy_free() - give a block back and join it with its buddies

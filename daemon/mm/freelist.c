@@ -6,24 +6,6 @@
 #include "mm/pcp.h"
 #include "mm/watermark.h"
 
-unsigned int freelist_migrate_type(uint32_t gfp)
-{
-	if (gfp & GFP_MOVABLE)
-		return MT_MOVABLE;
-	return gfp & GFP_RECLAIMABLE ? MT_RECLAIMABLE : MT_UNMOVABLE;
-}
-
-unsigned int freelist_fast_flags(const struct node *node, uint32_t gfp)
-{
-	unsigned int flags = WMARK_LOW;
-
-	if (gfp & GFP_KSWAPD_RECLAIM)
-		flags |= ALLOC_KSWAPD;
-	if (node->zones[node->n_zones - 1].is_normal)
-		flags |= ALLOC_NOFRAGMENT;
-	return flags;
-}
-
 /* rmqueue() */
 static uint32_t take(struct task *task, struct zone *zone,
 		     const struct alloc_context *ac, unsigned int alloc_flags)

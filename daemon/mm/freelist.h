@@ -21,10 +21,25 @@ struct alloc_context {
 };
 
 /* gfp_migratetype() */
-unsigned int freelist_migrate_type(uint32_t gfp);
+static inline unsigned int freelist_migrate_type(uint32_t gfp)
+{
+	if (gfp & GFP_MOVABLE)
+		return MT_MOVABLE;
+	return gfp & GFP_RECLAIMABLE ? MT_RECLAIMABLE : MT_UNMOVABLE;
+}
 
 /* alloc_flags_nofragment(): for requests that start in a zone Normal. */
-unsigned int freelist_fast_flags(const struct node *node, uint32_t gfp);
+static inline unsigned int freelist_fast_flags(const struct node *node,
+					       uint32_t gfp)
+{
+	unsigned int flags = WMARK_LOW;
+
+	if (gfp & GFP_KSWAPD_RECLAIM)
+		flags |= ALLOC_KSWAPD;
+	if (node->zones[node->n_zones - 1].is_normal)
+		flags |= ALLOC_NOFRAGMENT;
+	return flags;
+}
 
 /**
  * freelist_alloc() - highest zone first, each down to its mark

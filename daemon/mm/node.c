@@ -179,7 +179,7 @@ static struct task begin_call(struct node *node, struct node_request *req)
 		/* a request that waited in a queue begins now */
 		req->start_ns = MAX(req->start_ns, node->now_ns);
 	}
-	node->now_ns = MAX(node->now_ns, req->start_ns + req->spent_ps / 1000);
+	node->now_ns = MAX(node->now_ns, req->start_ns + req->spent_ns);
 	node_run_threads(node, node->now_ns);
 	return (struct task){
 		.cpu = req->cpu % node->n_cpus,
@@ -195,8 +195,7 @@ static void end_call(struct node *node, struct node_request *req,
 {
 	req->spent_ps = task->spent_ps;
 	req->spent_ns = req->spent_ps / 1000;
-	req->stall_ns = req->stall_ps / 1000;
-	node->now_ns = MAX(node->now_ns, task_now_ns(task));
+	node->now_ns = MAX(node->now_ns, req->start_ns + req->spent_ns);
 }
 
 /* prep_new_page() */

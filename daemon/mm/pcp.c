@@ -25,11 +25,6 @@ static unsigned int order_of(unsigned int list)
 	return row > COSTLY_ORDER ? PAGEBLOCK_ORDER : row;
 }
 
-bool pcp_allows(unsigned int order)
-{
-	return order <= COSTLY_ORDER || order == PAGEBLOCK_ORDER;
-}
-
 /* zone_batchsize(): a thousandth of the zone, at most 1 MiB, then a quarter,
  * and one less than a power of two. */
 static uint32_t default_batch(const struct zone *zone)

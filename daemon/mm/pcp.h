@@ -17,7 +17,10 @@
 void pcp_setup(struct zone *zone);
 
 /* pcp_allowed_order() */
-bool pcp_allows(unsigned int order);
+static inline bool pcp_allows(unsigned int order)
+{
+	return order <= COSTLY_ORDER || order == PAGEBLOCK_ORDER;
+}
 
 /**
  * pcp_alloc() - rmqueue_pcplist()

@@ -64,6 +64,7 @@ static void stalled(struct slowpath *sp, void (*work)(struct slowpath *))
 
 	work(sp);
 	sp->req->stall_ps += sp->task->spent_ps - before;
+	sp->req->stall_ns = sp->req->stall_ps / 1000;
 }
 
 static enum state state_enter(struct slowpath *sp)

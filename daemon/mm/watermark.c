@@ -52,22 +52,6 @@ void watermark_setup(struct node *node, uint64_t min_free_bytes)
 	}
 }
 
-bool watermark_ok(const struct zone *zone, unsigned int order, uint32_t mark,
-		  unsigned int highest_zone, uint32_t free_pages)
-{
-	uint32_t any = 0;
-
-	/* the last page of the block must still be above the mark */
-	if ((int64_t)free_pages - ((INT64_C(1) << order) - 1) <=
-	    (int64_t)mark + zone->lowmem_reserve[highest_zone])
-		return false;
-	if (order == 0)
-		return true;
-	for (unsigned int mt = 0; mt < MT_COUNT; mt++)
-		any |= zone->free_mask[mt];
-	return any >> order != 0;
-}
-
 struct contig {
 	uint64_t free_pages;
 	uint64_t free_blocks;

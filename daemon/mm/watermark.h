@@ -26,8 +26,21 @@ void watermark_setup(struct node *node, uint64_t min_free_bytes);
  *
  * Return: true if a block of @order can be taken and @mark still holds.
  */
-bool watermark_ok(const struct zone *zone, unsigned int order, uint32_t mark,
-		  unsigned int highest_zone, uint32_t free_pages);
+static inline bool watermark_ok(const struct zone *zone, unsigned int order,
+				uint32_t mark, unsigned int highest_zone,
+				uint32_t free_pages)
+{
+	/* the last page of the block must still be above the mark */
+	if ((int64_t)free_pages - ((INT64_C(1) << order) - 1) <=
+	    (int64_t)mark + zone->lowmem_reserve[highest_zone])
+		return false;
+	if (order == 0)
+		return true;
+	return (zone->free_mask[MT_UNMOVABLE] | zone->free_mask[MT_MOVABLE] |
+		zone->free_mask[MT_RECLAIMABLE]) >>
+		       order !=
+	       0;
+}
 
 /* fragmentation_index(): 0 = for lack of memory, 1000 = by fragmentation,
  * -1000 = it would not fail. */
