@@ -198,6 +198,7 @@ void backing_dispatch(struct backing *b)
 {
 	uint64_t now_ns = clock_now_ns();
 
+	workers_clear_event(b->workers);
 	finish_jobs(b, workers_take_done(b->workers));
 	lifetime_dispatch(b->lifetime, now_ns);
 	tell_released(b);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 
@@ -24,6 +25,12 @@
  * operation. A mutex would not do there: a worker at SCHED_IDLE that loses its
  * CPU while it holds one would keep the loop waiting for as long as the host is
  * busy. The queues' lock is between workers only.
+ *
+ * The same happens in the middle of a step, which then holds up its buffer. So
+ * on a host that is busy ("contended") the bulk threads take no jobs and the
+ * rescue does them, a step in each period. A canary tells when that is over: a
+ * bulk thread is woken each time and must have run before the next,
+ * CANARY_TIMES in a row.
  */
 
 enum role {
@@ -36,8 +43,7 @@ enum role {
 enum sleep {
 	AWAKE,
 	ASLEEP,
-	NAPPING, /* looks again by itself: express, while there are quiet jobs
-		  */
+	NAPPING, /* looks again by itself: see rest() */
 };
 
 enum stopping {
@@ -60,10 +66,12 @@ struct workers {
 	_Atomic(struct job *) done;
 	atomic_size_t n_pending; /* submitted, not done */
 	atomic_size_t n_small;   /* of them small */
-	atomic_uint n_steps;     /* that ended; wraps */
-	atomic_uint stopping;    /* a futex; enum stopping */
+	atomic_uint n_steps;     /* that bulk threads ended; wraps */
+	atomic_bool contended;   /* the bulk threads get no time */
+	atomic_uint ping;        /* the rescue asks, */
+	atomic_uint pong;        /* the canary answers */
+	atomic_uint stopping;    /* enum stopping */
 	int event_fd;
-	atomic_bool told;  /* event_fd was written to and not read yet */
 	atomic_bool hurry; /* see workers_hurry() */
 
 	pthread_mutex_t lock; /* of the two queues */
@@ -78,6 +86,10 @@ struct workers {
 #define RESCUE       1u
 #define FIRST_BULK   2u
 #define BACKLOG_JOBS 32u /* small jobs that are more than express' work */
+#define CANARY       FIRST_BULK
+#define CANARY_TIMES 10u
+#define RESCUE_NS    NSEC_PER_MSEC
+#define PERIOD_NS    (WORKERS_PERIOD_MS * NSEC_PER_MSEC)
 #define NAPS         20u /* without work, until express goes to sleep */
 
 static void push(_Atomic(struct job *) *stack, struct job *job)
@@ -134,17 +146,20 @@ static void wake_one_bulk(struct workers *w)
 void workers_submit(struct workers *w, struct job *job)
 {
 	bool small = job->small, quiet = job->quiet;
-	size_t n_small;
+	size_t n_small = 0;
 
 	atomic_fetch_add(&w->n_pending, 1);
-	n_small = small ? atomic_fetch_add(&w->n_small, 1) + 1 : 0;
+	if (small)
+		n_small = atomic_fetch_add(&w->n_small, 1) + 1;
 	push(&w->inbox, job);
 	if (small && !(quiet && n_small < WORKERS_QUIET_JOBS &&
 		       atomic_load(&w->threads[EXPRESS].asleep) == NAPPING))
 		(void)wake(&w->threads[EXPRESS]);
-	if (!small || n_small > BACKLOG_JOBS)
+	if ((!small || n_small > BACKLOG_JOBS) && !atomic_load(&w->contended))
 		wake_one_bulk(w);
-	(void)wake(&w->threads[RESCUE]);
+	/* While there is bulk work it looks by itself. */
+	if (!small && atomic_load(&w->threads[RESCUE].asleep) == ASLEEP)
+		(void)wake(&w->threads[RESCUE]);
 }
 
 void workers_hurry(struct workers *w)
@@ -153,18 +168,17 @@ void workers_hurry(struct workers *w)
 	(void)wake(&w->threads[EXPRESS]);
 }
 
-struct job *workers_take_done(struct workers *w)
+void workers_clear_event(struct workers *w)
 {
 	uint64_t n;
 
+	(void)!read(w->event_fd, &n, sizeof(n));
+}
+
+struct job *workers_take_done(struct workers *w)
+{
 	if (atomic_load(&w->n_pending) == 0)
 		atomic_store(&w->hurry, false);
-
-	/* Cleared before the list is taken, so that no wake-up is lost. A
-	 * teller who has not set it yet leaves the fd readable: it is read next
-	 * time. */
-	if (atomic_exchange(&w->told, false))
-		(void)!read(w->event_fd, &n, sizeof(n));
 	return atomic_load(&w->done) ? take(&w->done) : NULL;
 }
 
@@ -173,7 +187,6 @@ static void tell(struct workers *w)
 	static const uint64_t one = 1;
 
 	(void)!write(w->event_fd, &one, sizeof(one));
-	atomic_store(&w->told, true);
 }
 
 static void finish(struct thread *t, struct job *job)
@@ -200,11 +213,9 @@ static struct job *next_job(struct workers *w, enum role role)
 		next = job->next;
 		queue_push(job->small ? &w->small : &w->bulk, job);
 	}
-	job = role == ROLE_BULK ? queue_pop(&w->bulk) : queue_pop(&w->small);
+	job = role == ROLE_EXPRESS ? queue_pop(&w->small) : queue_pop(&w->bulk);
 	if (!job && role == ROLE_BULK)
 		job = queue_pop(&w->small);
-	else if (!job && role == ROLE_RESCUE)
-		job = queue_pop(&w->bulk);
 	pthread_mutex_unlock(&w->lock);
 	return job;
 }
@@ -220,7 +231,19 @@ static void run_step(struct thread *t, struct job *job)
 		queue_push_back(job->small ? &w->small : &w->bulk, job);
 		pthread_mutex_unlock(&w->lock);
 	}
-	atomic_fetch_add(&w->n_steps, 1);
+	if (t->role == ROLE_BULK)
+		atomic_fetch_add(&w->n_steps, 1);
+}
+
+/* What an express or bulk thread does next, or NULL. */
+static struct job *own_job(struct thread *t)
+{
+	struct workers *w = t->workers;
+
+	if (t->role == ROLE_BULK && atomic_load(&w->contended) &&
+	    atomic_load(&w->stopping) != STOP_ALL)
+		return NULL;
+	return next_job(w, t->role);
 }
 
 /* Sleeps unless there is a job now. Return: it, or NULL. */
@@ -232,7 +255,7 @@ static struct job *rest(struct thread *t, enum sleep how)
 
 	/* Look again: a submit before this saw us awake. */
 	atomic_store(&t->asleep, how);
-	job = next_job(w, t->role);
+	job = own_job(t);
 	if (!job && atomic_load(&w->stopping) != STOP_ALL)
 		futex_wait(&t->asleep, how, how == NAPPING ? &nap : NULL);
 	atomic_store(&t->asleep, AWAKE);
@@ -249,7 +272,9 @@ static void work(struct thread *t)
 	struct job *job;
 
 	for (;;) {
-		job = next_job(w, t->role);
+		if (t == &w->threads[CANARY])
+			atomic_store(&w->pong, atomic_load(&w->ping));
+		job = own_job(t);
 		if (!job && atomic_load(&w->stopping) == STOP_ALL)
 			return;
 		if (!job)
@@ -263,29 +288,81 @@ static void work(struct thread *t)
 	}
 }
 
-/* Looks every WORKERS_STARVED_MS while there is work, else sleeps. */
-static void rescue(struct thread *t)
+/* Return: how often in a row the canary has sung. */
+static unsigned int ask_canary(struct workers *w, unsigned int times)
 {
-	static const struct timespec period = {.tv_nsec = WORKERS_STARVED_MS *
-							  (long)NSEC_PER_MSEC};
+	bool sings = atomic_load(&w->pong) == atomic_load(&w->ping);
+
+	atomic_fetch_add(&w->ping, 1);
+	(void)wake(&w->threads[CANARY]);
+	return sings ? times + 1 : 0;
+}
+
+/* Sleeps while there is no work at all, then for a period. */
+static void rescue_wait(struct thread *t)
+{
+	static const struct timespec period = {.tv_nsec = PERIOD_NS};
 	struct workers *w = t->workers;
-	unsigned int before;
+
+	atomic_store(&t->asleep, ASLEEP);
+	if (atomic_load(&w->n_pending) == 0 && !atomic_load(&w->stopping))
+		futex_wait(&t->asleep, ASLEEP, NULL);
+	atomic_store(&t->asleep, NAPPING);
+	if (!atomic_load(&w->stopping))
+		futex_wait(&t->asleep, NAPPING, &period);
+	atomic_store(&t->asleep, AWAKE);
+}
+
+/* Return: true if bulk work waits and no step of it has ended since. */
+static bool is_stuck(struct workers *w, unsigned int *n_before)
+{
+	unsigned int n_steps = atomic_load(&w->n_steps);
+	bool moved = n_steps != *n_before;
+
+	*n_before = n_steps;
+	return !moved && atomic_load(&w->n_pending) > atomic_load(&w->n_small);
+}
+
+static void wake_all_bulk(struct workers *w)
+{
+	for (unsigned int i = FIRST_BULK; i < w->n_threads; i++)
+		(void)wake(&w->threads[i]);
+}
+
+/* A step of large jobs, or several if they are short. */
+static void rescue_some(struct thread *t)
+{
+	uint64_t end_ns = clock_now_ns() + RESCUE_NS;
 	struct job *job;
 
-	while (!atomic_load(&w->stopping)) {
-		atomic_store(&t->asleep, ASLEEP);
-		if (atomic_load(&w->n_pending) == 0 &&
-		    !atomic_load(&w->stopping))
-			futex_wait(&t->asleep, ASLEEP, NULL);
-		atomic_store(&t->asleep, AWAKE);
-		before = atomic_load(&w->n_steps);
-		futex_wait(&w->stopping, STOP_NOTHING, &period);
-		if (atomic_load(&w->n_pending) == 0 ||
-		    atomic_load(&w->n_steps) != before)
-			continue;
-		job = next_job(w, ROLE_RESCUE);
+	do {
+		job = next_job(t->workers, ROLE_RESCUE);
 		if (job)
 			run_step(t, job);
+	} while (job && clock_now_ns() < end_ns);
+}
+
+static void rescue(struct thread *t)
+{
+	struct workers *w = t->workers;
+	unsigned int n_before = 0, n_canary = CANARY_TIMES;
+	bool contended = false, stuck;
+
+	while (!atomic_load(&w->stopping)) {
+		rescue_wait(t);
+		stuck = is_stuck(w, &n_before);
+		if (contended)
+			rescue_some(t);
+		/* Stuck for one period is a suspicion, which asks: a step may
+		 * simply be long. */
+		if (contended || stuck)
+			n_canary = ask_canary(w, n_canary);
+		else
+			n_canary = CANARY_TIMES;
+		contended = contended ? n_canary < CANARY_TIMES
+				      : stuck && n_canary == 0;
+		if (atomic_exchange(&w->contended, contended) && !contended)
+			wake_all_bulk(w);
 	}
 }
 
@@ -382,7 +459,6 @@ struct workers *workers_stop(struct workers *w, struct job **ret_done)
 	if (!w)
 		return NULL;
 	atomic_store(&w->stopping, STOP_RESCUE);
-	futex_wake(&w->stopping);
 	stop_thread(&w->threads[RESCUE]);
 	atomic_store(&w->stopping, STOP_ALL);
 	for (unsigned int i = 0; i < w->n_threads; i++)

@@ -14,10 +14,10 @@
  * them or a millisecond later, and its end is told a millisecond later, unless
  * workers_take_done() is called before.
  *
- * A loaded host may leave SCHED_IDLE next to no time. When no step has ended
- * for WORKERS_STARVED_MS though work waits, a rescue thread of ordinary
- * priority (nice WORKERS_RESCUE_NICE) does one step at a time until the others
- * move again.
+ * A busy host leaves SCHED_IDLE next to no time. When no step has ended for two
+ * periods though work waits, a rescue thread of ordinary priority (nice
+ * WORKERS_RESCUE_NICE) does the large jobs, a step in each period, until the
+ * others get time again.
  *
  * Units:     *_ns, *_ms.
  * Ownership: jobs are the submitter's; between workers_submit() and
@@ -31,8 +31,8 @@
 
 #define WORKERS_MAX         16u
 #define WORKERS_QUIET_JOBS  16u
-#define WORKERS_STARVED_MS  20u
-#define WORKERS_RESCUE_NICE 10
+#define WORKERS_PERIOD_MS   5u
+#define WORKERS_RESCUE_NICE 5
 
 struct workers;
 
@@ -63,6 +63,9 @@ void workers_submit(struct workers *w, struct job *job);
 
 /* Until nothing is pending, quiet jobs are begun and told at once. */
 void workers_hurry(struct workers *w);
+
+/* Call it when the fd was readable, before workers_take_done(). */
+void workers_clear_event(struct workers *w);
 
 /* Return: the jobs that are done, linked by job::next in the order in which
  * they ended, or NULL. */

@@ -28,6 +28,10 @@ int segment_new(struct segment **ret)
 	if (s->fd < 0 || ftruncate(s->fd, sizeof(*s->stats)) < 0 ||
 	    fchmod(s->fd, 0400) < 0)
 		return err_raise(-errno);
+	/* All of it now: where overcommit is refused a page that is missing
+	 * later is SIGBUS. */
+	if (fallocate(s->fd, 0, 0, sizeof(*s->stats)) < 0)
+		return err_raise(-errno);
 	p = mmap(NULL, sizeof(*s->stats), PROT_READ | PROT_WRITE, MAP_SHARED,
 		 s->fd, 0);
 	if (p == MAP_FAILED)

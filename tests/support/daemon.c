@@ -122,6 +122,9 @@ static bool read_ready(struct daemon *d, int fd)
 	if (line[n] != '\n')
 		return false;
 	line[n] = '\0';
+	/* And until it has closed its end: then its descriptors are counted. */
+	while (read(fd, &(char){0}, 1) > 0)
+		;
 	snprintf(d->socket, sizeof(d->socket), "%.*s",
 		 (int)sizeof(d->socket) - 1, line);
 	return true;

@@ -154,6 +154,7 @@ enum backing_recycled harness_recycle(struct harness *h,
 	unsigned int n = h->n_recycled;
 
 	backing_recycle(h->b, bb, on_recycled, h);
+	backing_hurry(h->b);
 	harness_wait(h, &h->n_recycled, n + 1);
 	return h->recycled;
 }
