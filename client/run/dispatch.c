@@ -71,6 +71,10 @@ static handler *const handlers[] = {
 	[SYS_madvise] = strict_madvise,
 	[SYS_mremap] = strict_mremap,
 	[SYS_mincore] = strict_mincore,
+	[SYS_futex] = strict_futex,
+	[SYS_vmsplice] = strict_vmsplice,
+	[SYS_process_vm_readv] = strict_process_vm,
+	[SYS_process_vm_writev] = strict_process_vm,
 };
 
 static bool is_foreign(const struct seccomp_data *data)

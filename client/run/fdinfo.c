@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "run/maps.h"
@@ -124,4 +125,56 @@ int fdinfo_open(struct names *names, pid_t pid, int fd,
 		     (unsigned long long)buffer->st.st_ino,
 		     (long long)buffer->st.st_size, count.n, heap, name_line);
 	return text_file(text, (size_t)n);
+}
+
+struct maps_text {
+	struct names *names;
+	FILE *to;
+	bool has_buffer;
+};
+
+static bool print_area(void *ctx, const struct maps_area *area)
+{
+	struct maps_text *text = ctx;
+	char name[DMAHEAP_NAME_MAX_BYTES];
+	bool is_buffer = strncmp(area->path, NODE_BUFFER_PREFIX,
+				 strlen(NODE_BUFFER_PREFIX)) == 0;
+	int n;
+
+	text->has_buffer |= is_buffer;
+	n = fprintf(text->to, "%llx-%llx %s %08llx %02x:%02x %llu",
+		    (unsigned long long)area->start,
+		    (unsigned long long)area->end, area->perms,
+		    (unsigned long long)area->offset_bytes, major(area->dev),
+		    minor(area->dev), (unsigned long long)area->ino);
+	/* The kernel pads to the 73rd column. */
+	if (area->path[0])
+		(void)fprintf(text->to, "%*s", n < 73 ? 73 - n : 1, "");
+	if (is_buffer) {
+		(void)names_get(text->names, area->dev, area->ino, name);
+		(void)fprintf(text->to, "/dmabuf:%s\n", name);
+	} else {
+		(void)fprintf(text->to, "%s\n",
+			      area->path[0] ? area->path : " ");
+	}
+	return true;
+}
+
+int fdinfo_open_maps(struct names *names, pid_t pid)
+{
+	struct maps_text text = {.names = names};
+	char *bytes = NULL;
+	size_t n_bytes = 0;
+	int r;
+
+	text.to = open_memstream(&bytes, &n_bytes);
+	if (!text.to)
+		return -ENOMEM;
+	r = maps_walk(pid, print_area, &text);
+	if (fclose(text.to) && r == 0)
+		r = -ENOMEM;
+	if (r == 0)
+		r = text.has_buffer ? text_file(bytes, n_bytes) : -ENOENT;
+	free(bytes);
+	return r;
 }

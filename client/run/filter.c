@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -110,6 +111,11 @@ static const struct rule strict_rules[] = {
 	CALL_EQ(mmap, 3, MAP_ANONYMOUS, 0),
 	CALL(mremap),
 	CALL(mincore),
+	CALL(vmsplice),
+	CALL(process_vm_readv),
+	CALL(process_vm_writev),
+	/* Futexes shared between processes only. */
+	CALL_EQ(futex, 1, FUTEX_PRIVATE_FLAG, 0),
 	CALL_EQ(fcntl, 1, ~0u, F_GETFL),
 	CALL_EQ(fcntl, 1, ~0u, F_SETFL),
 	CALL_EQ(fcntl, 1, ~0u, F_SETLEASE),

@@ -309,6 +309,7 @@ void node_identify(const struct node *node, pid_t tid, int fd,
 {
 	ret->kind = NODE_OTHER;
 	ret->heap = NULL;
+	ret->link[0] = '\0';
 	if (fd < 0 || target_fd_link(tid, fd, ret->link, sizeof(ret->link)) < 0)
 		return;
 	if (starts_with(ret->link, NODE_BUFFER_PREFIX) ||

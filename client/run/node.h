@@ -99,7 +99,7 @@ struct node_object {
 	enum node_kind kind;
 	const struct node_heap *heap;
 	struct stat st; /* of heaps and buffers */
-	char link[128]; /* what /proc calls it, cut */
+	char link[128]; /* what /proc calls it, cut; "": closed */
 };
 
 /**

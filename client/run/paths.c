@@ -163,11 +163,37 @@ static void open_outside(const struct call *call, const char *path, int flags)
 		call_return_fd(call, fd, flags & O_CLOEXEC);
 }
 
+/* --strict: the caller's own maps. Return: whether the call was answered. */
+static bool open_maps(const struct run *run, const struct call *call,
+		      uint64_t path_address, int flags)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64], own[64];
+	pid_t pid;
+
+	if (!run->strict || (flags & O_ACCMODE) != O_RDONLY ||
+	    target_read_string(call_tid(call), path_address, path,
+			       sizeof(path)) < 0 ||
+	    strncmp(path, "/proc/", 6))
+		return false;
+	pid = target_tgid(call_tid(call));
+	(void)snprintf(own, sizeof(own), "/proc/%d/maps", (int)pid);
+	if (strcmp(path, "/proc/self/maps") && strcmp(path, own))
+		return false;
+	fd = fdinfo_open_maps(run->names, pid);
+	if (fd < 0 || !call_is_alive(call))
+		return false;
+	call_return_fd(call, fd, flags & O_CLOEXEC);
+	return true;
+}
+
 static void do_open(struct run *run, const struct call *call, int dirfd,
 		    uint64_t path_address, int flags)
 {
 	struct lookup found;
 
+	if (open_maps(run, call, path_address, flags))
+		return;
 	if (!look_up(run, call, dirfd, path_address, flags & O_NOFOLLOW,
 		     &found))
 		return;

@@ -59,6 +59,7 @@ handler strict_fstat, strict_fcntl;
 
 /* strict_map.c: calls on a range of memory */
 handler strict_mmap, strict_madvise, strict_mremap, strict_mincore;
+handler strict_futex, strict_vmsplice, strict_process_vm;
 
 /* What strict.c and paths.c share: fstat() of an object of ours. */
 bool strict_stat_object(const struct node *node,

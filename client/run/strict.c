@@ -87,13 +87,31 @@ void strict_write(struct run *run, const struct call *call)
 			  may(call, call_int(call, 0), true) ? EINVAL : EBADF);
 }
 
+/* Access through /proc/<pid>/mem, at an address of a buffer's mapping. */
+static bool is_mem_of_buffer(const struct call *call,
+			     const struct node_object *object)
+{
+	int pid, used = 0;
+
+	return object->kind == NODE_OTHER &&
+	       sscanf(object->link, "/proc/%d/mem%n", &pid, &used) == 1 &&
+	       used > 0 && !object->link[used] &&
+	       maps_has_buffer(pid, call_arg(call, 3), call_arg(call, 2));
+}
+
 /* pread() and the like; preadv2() at -1 is a readv(), refused all the same. */
 void strict_positional(struct run *run, const struct call *call)
 {
 	struct node_object object;
 
-	if (ours(run, call, call_int(call, 0), &object))
+	node_identify(run->node, call_tid(call), call_int(call, 0), &object);
+	if ((object.kind == NODE_HEAP || object.kind == NODE_BUFFER) &&
+	    call_is_alive(call))
 		call_fail(call, ESPIPE);
+	else if (is_mem_of_buffer(call, &object) && call_is_alive(call))
+		call_fail(call, EIO);
+	else
+		call_continue(call);
 }
 
 void strict_ftruncate(struct run *run, const struct call *call)

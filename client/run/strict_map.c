@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "run/arch.h"
 #include "run/maps.h"
@@ -120,4 +121,57 @@ void strict_mincore(struct run *run, const struct call *call)
 		pages -= step;
 	}
 	call_return(call, 0);
+}
+
+/* Waking and waiting between processes needs a page of a file behind it. */
+void strict_futex(struct run *run, const struct call *call)
+{
+	(void)run;
+	if (maps_has_buffer(call_tid(call), call_arg(call, 0), 4) &&
+	    call_is_alive(call))
+		call_fail(call, EFAULT);
+	else
+		call_continue(call);
+}
+
+#define IOVECS_LOOKED_AT 16u
+
+/* Whether one of the first of @n ranges of the caller's list is a buffer's. */
+static bool ranges_have_buffer(const struct call *call, pid_t pid,
+			       uint64_t list, uint64_t n)
+{
+	struct iovec iov[IOVECS_LOOKED_AT];
+
+	if (n > IOVECS_LOOKED_AT)
+		n = IOVECS_LOOKED_AT;
+	if (target_read(call_tid(call), list, iov, n * sizeof(iov[0])))
+		return false;
+	for (uint64_t i = 0; i < n; i++)
+		if (maps_has_buffer(pid, (uintptr_t)iov[i].iov_base,
+				    iov[i].iov_len))
+			return true;
+	return false;
+}
+
+void strict_vmsplice(struct run *run, const struct call *call)
+{
+	(void)run;
+	if (ranges_have_buffer(call, call_tid(call), call_arg(call, 1),
+			       call_arg(call, 2)) &&
+	    call_is_alive(call))
+		call_fail(call, EFAULT);
+	else
+		call_continue(call);
+}
+
+/* The other process's side only: the caller's own is copied as usual. */
+void strict_process_vm(struct run *run, const struct call *call)
+{
+	(void)run;
+	if (ranges_have_buffer(call, call_int(call, 0), call_arg(call, 3),
+			       call_arg(call, 4)) &&
+	    call_is_alive(call))
+		call_fail(call, EFAULT);
+	else
+		call_continue(call);
 }

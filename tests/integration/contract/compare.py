@@ -6,9 +6,9 @@ usage: compare.py REFERENCE OUTPUT [--min PERCENT] [--known FILE] [--list]
 
 A line of the reference counts as equal when the output has the same line; a
 line that stands twice must be there twice. '#N' in the reference matches any
-number. --known names a file with the names of checks that are known to differ,
-one a line and a reason after a colon: with it, an unexplained difference
-fails, and so does an explanation of what does not differ.
+number. --known names the file of known differences: with it a difference that
+it does not explain fails, and so does an explanation that nothing needs.
+--strict says that the output was made with that option.
 """
 import argparse
 import collections
@@ -49,24 +49,34 @@ def compare(reference, output):
             yield name, wanted, got, False
 
 
-def read_known(path):
+def read_known(path, strict):
+    """Patterns that hold in this mode, and whether each must be needed."""
     known = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
-            if line.strip() and not line.startswith("#"):
-                name, _, reason = line.strip().partition(": ")
-                known[name] = reason
+            if not line.strip() or line.startswith("#"):
+                continue
+            when, _, rest = line.strip().partition(" ")
+            pattern, _, reason = rest.partition(": ")
+            if when not in ("both", "plain", "sometimes") or not reason:
+                sys.exit(f"{path}: cannot read: {line.strip()}")
+            if when != "plain" or not strict:
+                known[pattern] = when != "sometimes"
     return known
 
 
-def check_known(path, differing):
-    known = read_known(path)
-    unexplained = sorted(set(differing) - set(known))
-    stale = sorted(set(known) - set(differing))
+def check_known(path, strict, differing):
+    known = read_known(path, strict)
+    # "[" and "?" stand for themselves in the names of checks.
+    matcher = {p: re.compile(re.escape(p).replace(r"\*", ".*")) for p in known}
+    unexplained = [name for name in differing
+                   if not any(m.fullmatch(name) for m in matcher.values())]
+    stale = [p for p, needed in known.items() if needed and
+             not any(matcher[p].fullmatch(name) for name in differing)]
     for name in unexplained:
         print(f"unexplained difference: {name}")
     for name in stale:
-        print(f"explained, but equal or not there: {name}")
+        print(f"explained, but nothing differs: {name}")
     return not unexplained and not stale
 
 
@@ -76,6 +86,7 @@ def main():
     parser.add_argument("output")
     parser.add_argument("--min", type=float, default=0)
     parser.add_argument("--known")
+    parser.add_argument("--strict", action="store_true")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
 
@@ -93,7 +104,8 @@ def main():
     if not good:
         print(f"wanted at least {args.min} %")
     if args.known:
-        good &= check_known(args.known, [r[0] for r in rows if not r[3]])
+        good &= check_known(args.known, args.strict,
+                            [row[0] for row in rows if not row[3]])
     sys.exit(0 if good else 1)
 
 

@@ -50,7 +50,8 @@ static int count_entries(const char *path)
 	return n;
 }
 
-/* Tabs as '>', the inode numbers by their order. */
+/* Tabs as '>', the inode numbers by their order: the
+ * first buffer is 0, any later one 1. */
 static void bufinfo(ino_t smallest)
 {
 	FILE *file = fopen("/sys/kernel/debug/dma_buf/bufinfo", "re");
@@ -69,7 +70,8 @@ static void bufinfo(ino_t smallest)
 			unsigned long n = strtoul(ino + 8, &at, 10);
 
 			line("bufinfo", "|%.*s#INO%04lu%s|",
-			     (int)(ino + 8 - text), text, n - smallest, at);
+			     (int)(ino + 8 - text), text,
+			     n == smallest ? 0ul : 1ul, at);
 		} else {
 			line("bufinfo", "|%s|", text);
 		}
