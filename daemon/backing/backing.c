@@ -10,6 +10,7 @@
 
 #include "backing/buffer.h"
 #include "backing/choose.h"
+#include "backing/memfd.h"
 #include "backing/pressure.h"
 #include "backing/thp.h"
 #include "base/clock.h"
@@ -94,6 +95,9 @@ static int start(struct backing *b, const struct backing_params *params)
 		params->n_workers ? params->n_workers : DEFAULT_N_WORKERS;
 	int r;
 
+	b->fd_directory = memfd_open_directory();
+	if (b->fd_directory < 0)
+		return err_trace(b->fd_directory);
 	r = lifetime_new(&b->lifetime, &ops);
 	if (r)
 		return err_trace(r);
@@ -122,6 +126,7 @@ int backing_new(struct backing **ret, const struct backing_params *params,
 	b->ctx = params->ctx;
 	b->epoll_fd = -1;
 	b->timer_fd = -1;
+	b->fd_directory = -1;
 	b->armed_ns = UINT64_MAX;
 	list_init(&b->released);
 	list_init(&b->creating);
@@ -288,6 +293,7 @@ struct backing *backing_free(struct backing *b)
 	b->budget = budget_free(b->budget);
 	fd_close(b->epoll_fd);
 	fd_close(b->timer_fd);
+	fd_close(b->fd_directory);
 	free(b);
 	return NULL;
 }

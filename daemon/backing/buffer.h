@@ -107,6 +107,7 @@ struct backing {
 	uint64_t n_creating;
 	uint64_t n_dropping;
 	int epoll_fd;
+	int fd_directory; /* memfd_open_directory() */
 	int timer_fd;
 	uint64_t armed_ns; /* of the timer; UINT64_MAX: not armed */
 

@@ -20,13 +20,11 @@ int backing_open(struct backing *b, struct backing_buffer *bb,
 	       bb->state == BUFFER_PARKED);
 	if (bb->state == BUFFER_PARKED && !memfd_lease_give(bb->own))
 		return BACKING_E_BROKEN;
-	r = memfd_reopen(bb->own, fd_flags & O_ACCMODE, &fd);
+	r = memfd_open_own(b->fd_directory, bb->own, fd_flags & O_ACCMODE, &fd);
 	if (r && bb->state == BUFFER_PARKED && memfd_lease_take(bb->own))
 		return BACKING_E_BROKEN;
 	if (r == -EMFILE || r == -ENFILE)
 		return BACKING_E_FDS;
-	else if (r == -EWOULDBLOCK)
-		return BACKING_E_BROKEN;
 	else if (r)
 		return err_trace(r);
 	if (bb->state == BUFFER_PARKED) {

@@ -91,6 +91,29 @@ int memfd_reopen(int fd, uint32_t flags, int *ret_fd)
 	return 0;
 }
 
+int memfd_open_directory(void)
+{
+	int fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? err_raise(-errno) : fd;
+}
+
+int memfd_open_own(int directory, int own, uint32_t flags, int *ret_fd)
+{
+	char name[12], *digit = name + sizeof(name) - 1;
+	int new_fd;
+
+	*digit = '\0';
+	do
+		*--digit = (char)('0' + own % 10);
+	while ((own /= 10) > 0);
+	new_fd = openat(directory, digit, (int)flags | O_CLOEXEC);
+	if (new_fd < 0)
+		return err_raise(-errno);
+	*ret_fd = new_fd;
+	return 0;
+}
+
 int memfd_lease_take(int own)
 {
 	return fcntl(own, F_SETLEASE, F_WRLCK) < 0 ? -errno : 0;

@@ -44,6 +44,22 @@ int memfd_make(const char *name, uint64_t size_bytes, bool hugetlb,
  */
 int memfd_reopen(int fd, uint32_t flags, int *ret_fd) _must_check_;
 
+/* Return: an O_PATH descriptor of this process' /proc/self/fd, for
+ * memfd_open_own(), or a negated errno. A child does not inherit its meaning.
+ */
+int memfd_open_directory(void);
+
+/**
+ * memfd_open_own() - memfd_reopen() for each client, as fast as it can be
+ * @directory: memfd_open_directory()'s
+ * @own:       writable and no lease held: nobody else can have one then, so
+ *             the open does not wait
+ *
+ * Return: 0 or the errno of open().
+ */
+int memfd_open_own(int directory, int own, uint32_t flags, int *ret_fd)
+	_must_check_;
+
 /**
  * memfd_lease_take() - is @own the only description?
  *

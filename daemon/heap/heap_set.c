@@ -218,28 +218,18 @@ int heap_new(struct heap **ret, struct heap_set *set,
 
 bool heap_set_above_low(const struct heap_set *set)
 {
-	uint64_t free_pages = 0, mark = 0;
-	struct node_zone_stats zone;
+	struct node_level level;
 
-	for (unsigned int i = 0; i < node_n_zones(set->node); i++) {
-		node_zone_stats(set->node, i, &zone);
-		free_pages += zone.free_pages;
-		mark += zone.wmark_low_pages;
-	}
-	return free_pages > mark;
+	node_level(set->node, &level);
+	return level.free_pages > level.wmark_low_pages;
 }
 
 bool heap_set_above_high(const struct heap_set *set, uint64_t n_pages)
 {
-	uint64_t free_pages = 0, mark = 0;
-	struct node_zone_stats zone;
+	struct node_level level;
 
-	for (unsigned int i = 0; i < node_n_zones(set->node); i++) {
-		node_zone_stats(set->node, i, &zone);
-		free_pages += zone.free_pages;
-		mark += zone.wmark_high_pages;
-	}
-	return free_pages > mark + n_pages;
+	node_level(set->node, &level);
+	return level.free_pages > level.wmark_high_pages + n_pages;
 }
 
 uint64_t heap_set_pages(const struct heap_set *set)

@@ -341,6 +341,16 @@ void node_zone_stats(const struct node *node, unsigned int i,
 	}
 }
 
+void node_level(const struct node *node, struct node_level *ret)
+{
+	*ret = (struct node_level){0};
+	for (unsigned int i = 0; i < node->n_zones; i++) {
+		ret->free_pages += node->zones[i].free_pages;
+		ret->wmark_low_pages += node->zones[i].wmark[WMARK_LOW];
+		ret->wmark_high_pages += node->zones[i].wmark[WMARK_HIGH];
+	}
+}
+
 void node_page_counts(const struct node *node, struct node_page_counts *ret)
 {
 	*ret = (struct node_page_counts){

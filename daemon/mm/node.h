@@ -274,6 +274,14 @@ unsigned int node_n_zones(const struct node *node);
 void node_zone_stats(const struct node *node, unsigned int i,
 		     struct node_zone_stats *ret);
 
+/* The part of it that is asked at every release: zones' sums, in O(zones). */
+struct node_level {
+	uint64_t free_pages;
+	uint64_t wmark_low_pages;
+	uint64_t wmark_high_pages;
+};
+void node_level(const struct node *node, struct node_level *ret);
+
 /* Where every frame is; the parts add up to total_pages at every moment. */
 struct node_page_counts {
 	uint64_t total_pages;
