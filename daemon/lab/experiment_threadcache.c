@@ -8,7 +8,6 @@
 #include "base/rng.h"
 #include "base/slab.h"
 #include "base/slab_class.h"
-#include "lab/live_daemon.h"
 
 #define OBJECT_BYTES 304u /* the structure of the source */
 #define MANY_OBJECTS 5000u
@@ -125,6 +124,12 @@ int threadcache_count(struct threadcache_result *result)
 static int run(const struct experiment_options *options, struct report *report,
 	       struct strbuf *why)
 {
+	static const char *const configs[] = {
+		"[daemon]\nobjects = slab\ndebug_objects = off\n"
+		"[node]\nsize = 256M\n",
+		"[daemon]\nobjects = malloc\ndebug_objects = off\n"
+		"[node]\nsize = 256M\n",
+	};
 	struct threadcache_result result = {
 		.params = {.seed = options->seed,
 			   .n_peak = 403,
@@ -139,9 +144,9 @@ static int run(const struct experiment_options *options, struct report *report,
 		strbuf_append(why, "no memory");
 		return r;
 	}
-	live_daemon_compare_objects(options->daemon, result.daemon_per_s,
-				    result.daemon_why_not,
-				    sizeof(result.daemon_why_not));
+	live_daemon_compare(options->daemon, configs, result.daemon,
+			    result.daemon_why_not,
+			    sizeof(result.daemon_why_not));
 	threadcache_report(&result, report);
 	return 0;
 }

@@ -13,6 +13,7 @@
  */
 
 #include "lab/experiment.h"
+#include "lab/live_daemon.h"
 
 #define THREADCACHE_OCCUPANCY 17u /* objects per slab, and none */
 
@@ -58,12 +59,14 @@ struct threadcache_result {
 	struct threadcache_cache cache[THREADCACHE_KINDS];
 	struct threadcache_cache many[2]; /* 5000 of 300 bytes: class, own */
 	double pair_ns[THREADCACHE_SOURCES];
-	/* One write while another thread writes the neighbour: own, aligned;
-	 * < 0 where there is only one CPU. */
-	double neighbour_ns[2];
-	double alone_ns;
-	/* Requests per second of the daemon: slab, malloc; < 0: not measured */
-	double daemon_per_s[2];
+	/*
+	 * One write while another thread writes the neighbour: [0: default
+	 * alignment, 1: cache line][0: plain, 1: atomic]; not > 0 where two
+	 * CPUs were not to be had.
+	 */
+	double neighbour_ns[2][2];
+	double alone_ns[2];
+	struct live_daemon_speed daemon[2]; /* slab, malloc */
 	char daemon_why_not[160];
 };
 

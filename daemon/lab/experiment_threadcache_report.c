@@ -40,6 +40,14 @@ static struct report_context measured(const struct threadcache_result *r)
 	};
 }
 
+static bool both_ran(const struct threadcache_result *r)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		if (r->neighbour_ns[i / 2][i % 2] <= 0)
+			return false;
+	return true;
+}
+
 static void report_trace(const struct threadcache_result *r,
 			 struct report *report)
 {
@@ -109,6 +117,32 @@ static void report_many(const struct threadcache_result *r,
 	}
 }
 
+static void report_neighbours(const struct threadcache_result *r,
+			      struct report *report)
+{
+	static const char *const names[] = {"default alignment, a shared line",
+					    "aligned to the cache line"};
+	const struct report_context context = measured(r);
+
+	if (!both_ran(r)) {
+		report_note(report, "Two threads on neighbouring objects: not "
+				    "measured, two CPUs were not to be had at "
+				    "once.");
+		return;
+	}
+	report_table(report,
+		     "Two threads, each writing its own of two neighbours "
+		     "(median of the rounds in which both ran)",
+		     &context,
+		     "objects|ns per write|ns per atomic write|source");
+	report_row(report, "one thread alone|%.2f|%.2f|", r->alone_ns[0],
+		   r->alone_ns[1]);
+	for (unsigned int i = 0; i < 2; i++)
+		report_row(report, "%s|%.2f|%.2f|%s", names[i],
+			   r->neighbour_ns[i][0], r->neighbour_ns[i][1],
+			   i ? "" : "the question was asked, not measured");
+}
+
 static void report_times(const struct threadcache_result *r,
 			 struct report *report)
 {
@@ -125,21 +159,7 @@ static void report_times(const struct threadcache_result *r,
 	for (unsigned int k = 0; k < THREADCACHE_SOURCES; k++)
 		report_row(report, "%s|%.1f|%s", names[k], r->pair_ns[k],
 			   k ? "" : "throughput tables differ by 6 % at most");
-	if (r->neighbour_ns[0] < 0) {
-		report_note(report, "Two threads on neighbouring objects: not "
-				    "measured, there is only one CPU.");
-		return;
-	}
-	report_table(report,
-		     "Two threads, each writing its own of two neighbours",
-		     &context, "objects|ns per write|source");
-	report_row(report, "one thread alone|%.2f|", r->alone_ns);
-	report_row(report,
-		   "default alignment, a shared line|%.2f|"
-		   "the question was asked, not measured",
-		   r->neighbour_ns[0]);
-	report_row(report, "aligned to the cache line|%.2f|",
-		   r->neighbour_ns[1]);
+	report_neighbours(r, report);
 }
 
 static void report_daemon(const struct threadcache_result *r,
@@ -150,14 +170,19 @@ static void report_daemon(const struct threadcache_result *r,
 	context.policy = "840-high";
 	report_table(report,
 		     "The daemon: alloc and close of 64 KiB, one client",
-		     &context, "its objects from|requests per second|source");
-	if (r->daemon_per_s[0] < 0) {
+		     &context,
+		     "its objects from|requests per second|daemon's CPU us per "
+		     "request|source");
+	if (r->daemon[0].per_s < 0) {
 		report_note(report, "Not measured: %s", r->daemon_why_not);
 		return;
 	}
-	report_row(report, "slab caches|%.0f|no difference claimed",
-		   r->daemon_per_s[0]);
-	report_row(report, "malloc|%.0f|", r->daemon_per_s[1]);
+	report_row(report,
+		   "slab caches|%.0f|%.2f|throughput the same within "
+		   "6 %%",
+		   r->daemon[0].per_s, r->daemon[0].cpu_us);
+	report_row(report, "malloc|%.0f|%.2f|", r->daemon[1].per_s,
+		   r->daemon[1].cpu_us);
 }
 
 static void conclude_memory(const struct threadcache_result *r,
@@ -200,25 +225,31 @@ static void conclude_speed(const struct threadcache_result *r,
 			"cache is %s the fastest of the three.",
 			ns[THREADCACHE_SLAB], ns[THREADCACHE_SIZE_CLASS],
 			ns[THREADCACHE_GLIBC], fastest ? "indeed" : "not");
-	if (r->neighbour_ns[0] > 0)
+	if (both_ran(r)) {
+		double plain = r->neighbour_ns[0][0] / r->neighbour_ns[1][0];
+		double atomic = r->neighbour_ns[0][1] / r->neighbour_ns[1][1];
+
 		report_conclude(
 			report,
-			"Alignment: %s, a write takes %.1f times as long "
-			"when neighbours share a line.",
-			r->neighbour_ns[0] > 1.2 * r->neighbour_ns[1]
-				? "it matters only to threads that write "
-				  "neighbours at once, and then it does"
-				: "it does not show here",
-			r->neighbour_ns[0] / r->neighbour_ns[1]);
-	if (r->daemon_per_s[0] > 0) {
-		double ratio = r->daemon_per_s[0] / r->daemon_per_s[1];
+			"Alignment: when two threads write neighbours at once, "
+			"a write takes %.1f times as long in a shared line, an "
+			"atomic one %.1f times: %s.",
+			plain, atomic,
+			MAX(plain, atomic) > 1.2
+				? "bouncing lines are real, for those who "
+				  "share them"
+				: "it does not show here");
+	}
+	if (r->daemon[0].per_s > 0) {
+		double ratio = r->daemon[0].cpu_us / r->daemon[1].cpu_us;
 
 		report_conclude(report,
-				"The daemon serves %.3f times as many requests "
-				"with slab caches as with malloc: %s.",
+				"A request costs the daemon %.2f times the CPU "
+				"time with slab caches that it costs with "
+				"malloc: %s.",
 				ratio,
-				ratio > 1.03   ? "a gain"
-				: ratio < 0.97 ? "a loss"
+				ratio < 0.97   ? "a gain"
+				: ratio > 1.03 ? "a loss"
 					       : "no difference to speak of");
 	}
 }

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <dmaheap/dmaheap.h>
@@ -18,8 +20,8 @@
 #include "base/fd.h"
 
 #define READY_TIMEOUT_MS 5000
-#define ROUNDS           9
-#define REQUESTS         1000
+#define ROUNDS           101
+#define REQUESTS         100
 #define REQUEST_BYTES    KIB(64)
 
 /* Where dmaheapd is beside dmaheap-lab: installed, and in a build tree. */
@@ -149,10 +151,21 @@ void live_daemon_stop(struct live_daemon *d)
 	d->dir[0] = '\0';
 }
 
-/* Return: requests per second, or a negated errno. */
-static double measure_requests(struct dmaheap *dh)
+static uint64_t cpu_ns_of(pid_t pid)
 {
-	uint64_t start = clock_now_ns();
+	struct timespec ts = {0};
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Return: 0 or a negated errno. */
+static int measure_requests(const struct live_daemon *d, struct dmaheap *dh,
+			    double *ret_per_s, double *ret_cpu_us)
+{
+	uint64_t start_ns = clock_now_ns(), cpu_ns = cpu_ns_of(d->pid);
 
 	for (int i = 0; i < REQUESTS; i++) {
 		int fd = dmaheap_alloc(dh, "system", REQUEST_BYTES,
@@ -162,7 +175,9 @@ static double measure_requests(struct dmaheap *dh)
 			return fd;
 		fd_close(fd);
 	}
-	return REQUESTS / ((double)(clock_now_ns() - start) / 1e9);
+	*ret_per_s = REQUESTS / ((double)(clock_now_ns() - start_ns) / 1e9);
+	*ret_cpu_us = (double)(cpu_ns_of(d->pid) - cpu_ns) / 1e3 / REQUESTS;
+	return 0;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -172,51 +187,80 @@ static int compare_doubles(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Interleaved, so that what else the machine does hits both alike. */
-static int measure_both(struct dmaheap *const dh[2], double ret_per_s[2])
+static double median(double *values)
 {
-	double per_s[2][ROUNDS];
+	qsort(values, ROUNDS, sizeof(*values), compare_doubles);
+	return values[ROUNDS / 2];
+}
+
+/* Interleaved, so that what else the machine does hits both alike. */
+static int measure_both(const struct live_daemon daemons[2],
+			struct dmaheap *const dh[2],
+			struct live_daemon_speed ret[2])
+{
+	double per_s[2][ROUNDS], cpu_us[2][ROUNDS];
 
 	for (int round = 0; round < ROUNDS; round++) {
-		for (int i = 0; i < 2; i++) {
-			per_s[i][round] = measure_requests(dh[i]);
-			if (per_s[i][round] < 0)
-				return (int)per_s[i][round];
+		for (int k = 0; k < 2; k++) {
+			int i = k ^ (round & 1); /* each is first in turn */
+			int r = measure_requests(&daemons[i], dh[i],
+						 &per_s[i][round],
+						 &cpu_us[i][round]);
+
+			if (r)
+				return r;
 		}
 	}
-	for (int i = 0; i < 2; i++) {
-		qsort(per_s[i], ROUNDS, sizeof(per_s[i][0]), compare_doubles);
-		ret_per_s[i] = per_s[i][ROUNDS / 2];
-	}
+	for (int i = 0; i < 2; i++)
+		ret[i] = (struct live_daemon_speed){median(per_s[i]),
+						    median(cpu_us[i])};
 	return 0;
 }
 
-void live_daemon_compare_objects(const char *program, double ret_per_s[2],
-				 char *why, size_t why_bytes)
+/* Everything on one CPU: where the scheduler puts whom would decide else. */
+static bool pin_to_one_cpu(cpu_set_t *ret_before)
 {
-	static const char *const configs[] = {
-		"[daemon]\nobjects = slab\ndebug_objects = off\n"
-		"[node]\nsize = 256M\n",
-		"[daemon]\nobjects = malloc\ndebug_objects = off\n"
-		"[node]\nsize = 256M\n",
-	};
-	struct live_daemon daemons[2] = {0};
-	struct dmaheap *dh[2] = {NULL, NULL};
+	cpu_set_t one;
+	int cpu = sched_getcpu();
+
+	if (sched_getaffinity(0, sizeof(*ret_before), ret_before) || cpu < 0)
+		return false;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+static int start_both(const char *program, const char *const configs[2],
+		      struct live_daemon daemons[2], struct dmaheap *dh[2],
+		      char *why, size_t why_bytes)
+{
 	int r = 0;
 
-	ret_per_s[0] = -1;
-	ret_per_s[1] = -1;
 	for (int i = 0; r == 0 && i < 2; i++) {
 		r = live_daemon_start(&daemons[i], program, configs[i], why,
 				      why_bytes);
-		if (r == 0) {
-			r = dmaheap_connect(&dh[i], daemons[i].socket);
-			if (r)
-				(void)fail(why, why_bytes, "connect", r);
-		}
+		if (r)
+			break;
+		r = dmaheap_connect(&dh[i], daemons[i].socket);
+		if (r)
+			(void)fail(why, why_bytes, "connect", r);
 	}
+	return r;
+}
+
+void live_daemon_compare(const char *program, const char *const configs[2],
+			 struct live_daemon_speed ret[2], char *why,
+			 size_t why_bytes)
+{
+	struct live_daemon daemons[2] = {0};
+	struct dmaheap *dh[2] = {NULL, NULL};
+	cpu_set_t before;
+	bool pinned = pin_to_one_cpu(&before);
+	int r = start_both(program, configs, daemons, dh, why, why_bytes);
+
+	ret[0].per_s = ret[1].per_s = -1;
 	if (r == 0) {
-		r = measure_both(dh, ret_per_s);
+		r = measure_both(daemons, dh, ret);
 		if (r)
 			(void)fail(why, why_bytes, "allocation", r);
 	}
@@ -224,4 +268,6 @@ void live_daemon_compare_objects(const char *program, double ret_per_s[2],
 		dh[i] = dmaheap_close(dh[i]);
 		live_daemon_stop(&daemons[i]);
 	}
+	if (pinned)
+		(void)sched_setaffinity(0, sizeof(before), &before);
 }

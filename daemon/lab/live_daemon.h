@@ -5,7 +5,7 @@
  * A real dmaheapd of the lab's own, on a private socket, for what can only be
  * measured there.
  *
- * Units:     a request is an allocation and its close.
+ * Units:     a request is an allocation and its close; *_us.
  * Ownership: live_daemon_stop() ends the daemon and removes its directory.
  * Threads:   the main thread.
  */
@@ -36,11 +36,18 @@ int live_daemon_start(struct live_daemon *ret, const char *program,
 /* Ends it. Harmless when there is none. */
 void live_daemon_stop(struct live_daemon *daemon);
 
+struct live_daemon_speed {
+	double per_s;  /* requests per second; < 0: not measured */
+	double cpu_us; /* of the daemon, per request: whatever else runs */
+};
+
 /**
- * live_daemon_compare_objects() - slab caches against malloc
- * @ret_per_s:  receives requests per second with slab caches and with malloc,
- *              medians of interleaved rounds; -1 where that was not possible
- * @why:        receives the reason then
+ * live_daemon_compare() - two configurations of the daemon, side by side
+ * @ret:        receives medians of interleaved rounds
+ * @why:        receives the reason when that was not possible
+ *
+ * One client allocates and closes 64 KiB, all on one CPU.
  */
-void live_daemon_compare_objects(const char *program, double ret_per_s[2],
-				 char *why, size_t why_bytes);
+void live_daemon_compare(const char *program, const char *const configs[2],
+			 struct live_daemon_speed ret[2], char *why,
+			 size_t why_bytes);
