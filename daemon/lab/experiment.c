@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "lab/experiment_kvcalloc.h"
 #include "lab/experiment_objtrack.h"
+#include "lab/experiment_order_usage.h"
 #include "lab/experiment_stringbuf.h"
 #include "lab/experiment_threadcache.h"
 
@@ -19,10 +20,8 @@ enum {
 };
 
 static const struct experiment *const experiments[] = {
-	&experiment_threadcache,
-	&experiment_kvcalloc,
-	&experiment_stringbuf,
-	&experiment_objtrack,
+	&experiment_order_usage, &experiment_threadcache, &experiment_kvcalloc,
+	&experiment_stringbuf,   &experiment_objtrack,
 };
 
 const struct experiment *experiment_get(size_t i)
@@ -42,7 +41,8 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: dmaheap-lab experiment [--seed N] [--trace FILE] "
-		"[--daemon PROGRAM] [--json] NAME... | all | list\n");
+		"[--daemon PROGRAM] [--manage-thp] [--json] NAME... | all | "
+		"list\n");
 	return EXIT_USAGE;
 }
 
@@ -116,6 +116,7 @@ int experiment_main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{"trace", required_argument, NULL, 't'},
 		{"daemon", required_argument, NULL, 'd'},
+		{"manage-thp", no_argument, NULL, 'm'},
 		{"json", no_argument, NULL, 'j'},
 		{0},
 	};
@@ -131,6 +132,8 @@ int experiment_main(int argc, char **argv)
 			options.trace = optarg;
 		else if (opt == 'd')
 			options.daemon = optarg;
+		else if (opt == 'm')
+			options.manage_thp = true;
 		else if (opt == 'j')
 			json = true;
 		else

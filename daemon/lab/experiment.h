@@ -18,6 +18,8 @@ struct experiment_options {
 	uint64_t seed;
 	const char *trace;  /* a recorded trace to use, or NULL */
 	const char *daemon; /* program to measure, or NULL: look for it */
+	bool manage_thp;    /* as root: set the switches of large folios, and
+			       restore them */
 };
 
 struct experiment {
