@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "lab/experiment_kvcalloc.h"
 #include "lab/experiment_objtrack.h"
+#include "lab/experiment_order4.h"
 #include "lab/experiment_order_usage.h"
 #include "lab/experiment_stringbuf.h"
 #include "lab/experiment_threadcache.h"
@@ -20,8 +21,8 @@ enum {
 };
 
 static const struct experiment *const experiments[] = {
-	&experiment_order_usage, &experiment_threadcache, &experiment_kvcalloc,
-	&experiment_stringbuf,   &experiment_objtrack,
+	&experiment_order4,   &experiment_order_usage, &experiment_threadcache,
+	&experiment_kvcalloc, &experiment_stringbuf,   &experiment_objtrack,
 };
 
 const struct experiment *experiment_get(size_t i)
