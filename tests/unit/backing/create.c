@@ -36,11 +36,7 @@ static void expect_clean(unsigned int n_fds)
 	CU_ASSERT_PTR_NOT_NULL(bb);
 	if (bb)
 		backing_drop(h.b, bb);
-	do {
-		harness_linger(&h, 2);
-		backing_get_stats(h.b, &stats);
-	} while (stats.resident_bytes);
-	harness_linger(&h, 2);
+	harness_settle(&h);
 }
 
 static void each_failing_call_undoes_everything(void)
@@ -78,7 +74,7 @@ static void each_failing_call_undoes_everything(void)
 			CU_ASSERT_EQUAL(h.info.got, BACKING_PLAIN);
 			CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "2 MiB"));
 			backing_drop(h.b, bb);
-			harness_linger(&h, 10);
+			harness_settle(&h);
 		}
 		expect_clean(n_fds);
 	}
@@ -135,7 +131,7 @@ static void at_the_descriptor_limit_a_sentence_names_it(void)
 	harness_wait(&h, &h.n_released, 1);
 	while (n > 0)
 		backing_drop(h.b, made[--n]);
-	harness_linger(&h, 20);
+	harness_settle(&h);
 }
 
 static void a_file_size_limit_refuses_and_does_not_kill(void)
@@ -175,7 +171,7 @@ static void a_small_budget_refuses_until_parked_memory_is_dropped(void)
 	if (second)
 		backing_drop(h.b, second);
 	backing_set_limits(h.b, 0, true);
-	harness_linger(&h, 20);
+	harness_settle(&h);
 }
 
 static void a_waiting_buffer_can_be_cancelled(void)
@@ -193,10 +189,9 @@ static void a_waiting_buffer_can_be_cancelled(void)
 	h.n_pressure = 0;
 	harness_wait(&h, &h.n_pressure, 1);
 	backing_cancel(h.b, second);
-	do {
-		harness_linger(&h, 5);
-		backing_get_stats(h.b, &stats);
-	} while (stats.resident_bytes);
+	harness_settle(&h);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.resident_bytes, 0);
 	CU_ASSERT_EQUAL(h.n_created, n);
 	backing_set_limits(h.b, 0, true);
 }
@@ -217,7 +212,7 @@ static void the_queue_is_bounded(void)
 	harness_wait(&h, &h.n_created, n + 1);
 	CU_ASSERT_EQUAL(h.r, 0);
 	backing_drop(h.b, extra);
-	harness_linger(&h, 20);
+	harness_settle(&h);
 }
 
 static void lack_of_memory_for_the_request_is_an_error(void)

@@ -264,18 +264,14 @@ static void a_page_that_a_pipe_holds_is_reported(void)
 	close(fd);
 	harness_wait(&h, &h.n_released, 1); /* the lease does not see it */
 	backing_drop(h.b, bb);
-	do {
-		harness_linger(&h, 1);
-		backing_get_stats(h.b, &stats);
-	} while (stats.resident_bytes);
-	harness_linger(&h, 1);
+	harness_settle(&h);
 	backing_get_stats(h.b, &stats);
 	CU_ASSERT_EQUAL(stats.dropped_pinned, before + 1);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 	/* And without a pipe there is nothing to report. */
 	backing_drop(h.b, harness_make(&h, MIB(8)));
-	harness_linger(&h, 10);
+	harness_settle(&h);
 	backing_get_stats(h.b, &stats);
 	CU_ASSERT_EQUAL(stats.dropped_pinned, before + 1);
 }
@@ -292,11 +288,7 @@ static void a_cancelled_buffer_leaves_nothing(void)
 			usleep(500);
 		backing_cancel(h.b, bb);
 	}
-	do {
-		harness_linger(&h, 5);
-		backing_get_stats(h.b, &stats);
-	} while (stats.n_queued);
-	harness_linger(&h, 20);
+	harness_settle(&h);
 	backing_get_stats(h.b, &stats);
 	CU_ASSERT_EQUAL(stats.resident_bytes, 0);
 	CU_ASSERT_EQUAL(stats.n_buffers, 0);

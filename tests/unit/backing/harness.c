@@ -110,6 +110,20 @@ void harness_linger(struct harness *h, unsigned int ms)
 		dispatch_once(h, 5);
 }
 
+void harness_settle(struct harness *h)
+{
+	uint64_t end_ns = clock_now_ns() + 10 * NSEC_PER_SEC;
+	struct backing_stats stats;
+
+	do {
+		backing_hurry(h->b);
+		dispatch_once(h, 1);
+		backing_get_stats(h->b, &stats);
+	} while ((stats.resident_bytes || stats.n_queued || stats.n_buffers) &&
+		 clock_now_ns() < end_ns);
+	backing_dispatch(h->b);
+}
+
 int harness_create(struct harness *h, uint64_t bytes, unsigned int order,
 		   struct backing_buffer **ret)
 {

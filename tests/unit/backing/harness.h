@@ -41,6 +41,9 @@ void harness_wait(struct harness *h, const unsigned int *counter,
 /* Dispatches whatever comes within @ms. */
 void harness_linger(struct harness *h, unsigned int ms);
 
+/* Until no memory is left and no job, or 10 s have passed. */
+void harness_settle(struct harness *h);
+
 /* A buffer of pages of order 0 but for as much of @order as fits. */
 int harness_create(struct harness *h, uint64_t bytes, unsigned int order,
 		   struct backing_buffer **ret);
