@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "integration/common.h"
+#include "support/raw.h"
 
 #define OTHER_UID   54321u
 #define ADMIN_GROUP 54322u
@@ -29,7 +30,8 @@ static struct dmaheap *connect_again(void)
 	return dh;
 }
 
-static long admin_call(struct dmaheap *dh, unsigned int which)
+/* Request @which of an administrator. Return: its status; 1: no such one. */
+static int admin_call(int sock, unsigned int which, struct raw_reply *reply)
 {
 	static const struct dmaheap_pressure_req pressure = {
 		.kind = DMAHEAP_PRESSURE_LOW_MEMORY};
@@ -42,47 +44,54 @@ static long admin_call(struct dmaheap *dh, unsigned int which)
 		char line[8];
 	} policy = {.req = {.op = DMAHEAP_POLICY_SET}, .line = "orders=0"};
 	static const struct dmaheap_shrink_req shrink;
+	static const struct dmaheap_trace_req trace;
 	static const struct {
 		uint16_t opcode;
 		const void *payload;
 		size_t bytes;
 	} calls[] = {
+		{DMAHEAP_OP_SHRINK, &shrink, sizeof(shrink)},
 		{DMAHEAP_OP_PRESSURE, &pressure, sizeof(pressure)},
 		{DMAHEAP_OP_INJECT, &inject, sizeof(inject)},
 		{DMAHEAP_OP_POLICY, &policy, sizeof(policy)},
-		{DMAHEAP_OP_SHRINK, &shrink, sizeof(shrink)},
+		{DMAHEAP_OP_TRACE, &trace, sizeof(trace)},
 		{DMAHEAP_OP_RELOAD, NULL, 0},
 	};
-	struct dmaheap_shrink_reply ignored;
 
 	if (which >= sizeof(calls) / sizeof(calls[0]))
 		return 1;
-	return it_call(dh, calls[which].opcode, calls[which].payload,
-		       calls[which].bytes, &ignored, sizeof(ignored));
+	return raw_call(sock, calls[which].opcode, calls[which].payload,
+			calls[which].bytes, reply);
 }
 
 /* Every administrative request gets EPERM; no buffer of others is seen. */
 static int is_powerless(void *ctx)
 {
+	static struct raw_reply reply;
+	const struct dmaheap_buffers_reply *list = (void *)reply.payload;
+	const struct dmaheap_records_reply *quota = (void *)reply.payload;
+	const struct dmaheap_quota_record *record = (void *)(quota + 1);
 	struct dmaheap_buffers_req req = {0};
-	struct dmaheap_buffers_reply reply;
-	struct dmaheap *dh = connect_again();
+	int sock = raw_open(it_daemon.socket), r;
 	unsigned int i;
-	long r;
 
 	(void)ctx;
-	if (!dh)
+	if (sock < 0)
 		return 1;
-	for (i = 0; (r = admin_call(dh, i)) != 1; i++)
+	for (i = 0; (r = admin_call(sock, i, &reply)) != 1; i++)
 		if (r != -EPERM)
 			return 2;
-	if (i != 5 || !strstr(it_error, "admin_group"))
+	if (i != 6)
 		return 3;
-	it_call(dh, DMAHEAP_OP_BUFFERS, &req, sizeof(req), &reply,
-		sizeof(reply));
-	if (reply.n_records != 0)
+	if (!strstr(reply.payload, "admin_group") ||
+	    !strstr(reply.payload, "uid 54321"))
 		return 4;
-	dmaheap_close(dh);
+	if (raw_call(sock, DMAHEAP_OP_BUFFERS, &req, sizeof(req), &reply) ||
+	    list->n_records != 0)
+		return 5;
+	if (raw_call(sock, DMAHEAP_OP_QUOTA, NULL, 0, &reply) ||
+	    quota->n_records != 1 || record->uid != OTHER_UID)
+		return 6;
 	return 0;
 }
 
@@ -126,18 +135,17 @@ static void root_of_another_user_namespace_may_not_administer(void)
 
 static int may_shrink(void *ctx)
 {
+	static struct raw_reply reply;
 	const gid_t *group = ctx;
-	struct dmaheap *dh;
-	long r;
+	int sock;
 
 	if (setgroups(1, group) < 0 ||
 	    setresuid(OTHER_UID, OTHER_UID, OTHER_UID) < 0)
 		return 1;
-	dh = connect_again();
-	if (!dh)
+	sock = raw_open(it_daemon.socket);
+	if (sock < 0)
 		return 2;
-	r = admin_call(dh, 3);
-	return r == sizeof(struct dmaheap_shrink_reply) ? 0 : 3;
+	return admin_call(sock, 0, &reply) == 0 ? 0 : 3;
 }
 
 static void members_of_the_admin_group_may_administer(void)
