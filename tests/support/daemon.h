@@ -29,11 +29,12 @@ struct daemon {
 struct daemon_options {
 	const char *config; /* text of the file; NULL: empty */
 	const char *loop;   /* "uring", "epoll"; NULL: auto */
-	uid_t uid;        /* run as this user; 0 or DAEMON_ANY_UID: as we are */
-	uint64_t nofile;  /* RLIMIT_NOFILE, soft and hard; 0: as it is */
-	bool keep_dir;    /* in the directory of an ended daemon */
-	bool no_socket;   /* without --socket: the search decides */
-	char *const *env; /* more NAME=VALUE, ends with NULL; or NULL */
+	uid_t uid;       /* run as this user; 0 or DAEMON_ANY_UID: as we are */
+	uint64_t nofile; /* RLIMIT_NOFILE, soft and hard; 0: as it is */
+	bool keep_dir;   /* in the directory of an ended daemon */
+	const char *stderr_path; /* instead of its log */
+	bool no_socket;          /* without --socket: the search decides */
+	char *const *env;        /* more NAME=VALUE, ends with NULL; or NULL */
 	char *const *wrap; /* words before dmaheapd, such as strace; or NULL */
 };
 
