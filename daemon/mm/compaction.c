@@ -251,7 +251,7 @@ enum compact_result compact_begin(struct compact_control *cc)
 		if (cc->migrate_pfn <= zone->compact_init_migrate_pfn)
 			cc->whole_zone = true;
 	}
-	cc->last_migrated_pfn = 0;
+	cc->last_migrated_pfn = NO_PFN;
 	cc->update_cached =
 		cc->async && zone->compact_cached_migrate_pfn[0] ==
 				     zone->compact_cached_migrate_pfn[1];
@@ -263,12 +263,12 @@ static void drain_behind(struct compact_control *cc)
 {
 	uint32_t current;
 
-	if (cc->order <= 0 || !cc->last_migrated_pfn)
+	if (cc->order <= 0 || cc->last_migrated_pfn == NO_PFN)
 		return;
 	current = cc->migrate_pfn & ~((1u << cc->order) - 1);
 	if (cc->last_migrated_pfn < current) {
 		pcp_drain(cc->task, cc->zone, cc->task->cpu);
-		cc->last_migrated_pfn = 0;
+		cc->last_migrated_pfn = NO_PFN;
 	}
 }
 
@@ -295,7 +295,7 @@ static enum compact_result step_migrate(struct compact_control *cc)
 			/* the order-aligned block is lost: skip its rest */
 			cc->migrate_pfn = (uint32_t)align_up(cc->migrate_pfn,
 							     1u << cc->order);
-			cc->last_migrated_pfn = 0;
+			cc->last_migrated_pfn = NO_PFN;
 		}
 	}
 	return end_turn(cc);
@@ -308,7 +308,8 @@ enum compact_result compact_step(struct compact_control *cc)
 
 	if (cc->migrating)
 		return step_migrate(cc);
-	cc->rescan = block_start(cc->last_migrated_pfn) == block_start(start);
+	cc->rescan = cc->last_migrated_pfn != NO_PFN &&
+		     block_start(cc->last_migrated_pfn) == block_start(start);
 	if (!compact_isolate_sources(cc)) {
 		if (cc->update_cached)
 			zone->compact_cached_migrate_pfn[1] =

@@ -56,7 +56,7 @@ struct compact_control {
 
 	uint32_t migrate_pfn;
 	uint32_t free_pfn;
-	uint32_t last_migrated_pfn; /* 0: nothing since the last drain */
+	uint32_t last_migrated_pfn; /* NO_PFN: nothing since a drain */
 	uint32_t fast_start_pfn;    /* 0: none yet; UINT32_MAX: used */
 	uint32_t fast_search_fail;
 	bool rescan; /* the pageblock was visited before: take all of it */
