@@ -153,6 +153,19 @@ static int parse(struct parser *p, const char *file, char *text,
 	return r == TRACE_E_END ? 0 : r;
 }
 
+/* What is left at the end goes: the next round brings it again. */
+static int end_all(struct parser *p)
+{
+	struct objtrack_trace *t = &p->trace;
+	uint64_t end_ns = t->events[t->n_events - 1].time_ns;
+	int r = 0;
+
+	for (uint64_t id = 0; r == 0 && id < BUFFERS_MAX; id++)
+		if (p->lives[id])
+			r = add_event(p, end_ns, id, true);
+	return r;
+}
+
 int objtrack_trace_parse(struct objtrack_trace *ret, const char *file,
 			 char *text, struct conf_error *err)
 {
@@ -163,6 +176,8 @@ int objtrack_trace_parse(struct objtrack_trace *ret, const char *file,
 	p.lives = calloc(BUFFERS_MAX, sizeof(*p.lives));
 	if (p.objects && p.lives)
 		r = parse(&p, file, text, err);
+	if (r == 0 && p.trace.n_events)
+		r = end_all(&p);
 	free(p.objects);
 	free(p.lives);
 	if (r == 0 && p.trace.n_buffers == 0) {
@@ -200,23 +215,12 @@ static void apply(struct objtrack *track, unsigned int n_workers,
 	}
 }
 
-static int replay_one(const struct objtrack_trace *trace,
-		      unsigned int n_workers, struct objtrack_point *point)
+/* Surplus goes back every 100 ms of the trace's time, as the daemon does. */
+static void replay_round(const struct objtrack_trace *trace,
+			 struct objtrack *track, unsigned int n_workers)
 {
-	const struct objtrack_params params = {
-		.enabled = true,
-		.slots_in_batches = point->slots,
-		.n_workers = n_workers,
-		.kinds = kinds,
-		.n_kinds = N_KINDS,
-	};
-	struct objtrack *track = NULL;
-	struct objtrack_stats stats;
 	uint64_t trim_at_ns = trace->events[0].time_ns + TRIM_INTERVAL_NS;
-	int r = objtrack_new(&track, &params);
 
-	if (r)
-		return r;
 	for (size_t i = 0; i < trace->n_events; i++) {
 		const struct objtrack_event *e = &trace->events[i];
 
@@ -226,6 +230,27 @@ static int replay_one(const struct objtrack_trace *trace,
 		}
 		apply(track, n_workers, e);
 	}
+}
+
+static int replay_one(const struct objtrack_trace *trace,
+		      const struct objtrack_params_of_run *run,
+		      struct objtrack_point *point)
+{
+	const struct objtrack_params params = {
+		.enabled = true,
+		.slots_in_batches = point->slots,
+		.n_workers = run->n_workers,
+		.kinds = kinds,
+		.n_kinds = N_KINDS,
+	};
+	struct objtrack *track = NULL;
+	struct objtrack_stats stats;
+	int r = objtrack_new(&track, &params);
+
+	if (r)
+		return r;
+	for (unsigned int round = 0; round < run->n_rounds; round++)
+		replay_round(trace, track, run->n_workers);
 	(void)objtrack_trim(track);
 	objtrack_get_stats(track, &stats);
 	if (!objtrack_is_enabled(track))
@@ -247,8 +272,7 @@ int objtrack_replay(const struct objtrack_trace *trace,
 	for (unsigned int i = 0; r == 0 && i < OBJTRACK_CURVE; i++) {
 		result->point[i] = (struct objtrack_point){
 			.slots = result->params.slots[i]};
-		r = replay_one(trace, result->params.n_workers,
-			       &result->point[i]);
+		r = replay_one(trace, &result->params, &result->point[i]);
 	}
 	return r;
 }
@@ -281,8 +305,10 @@ static void report_curve(const struct objtrack_result *r, struct report *report)
 
 	(void)snprintf(title, sizeof(title),
 		       "One recorded trace: %" PRIu64 " buffers, %" PRIu64
-		       " objects with their blocks, %u workers",
-		       r->n_buffers, r->n_objects, r->params.n_workers);
+		       " objects with their blocks, %u workers; replayed %u "
+		       "times",
+		       r->n_buffers, r->n_objects, r->params.n_workers,
+		       r->params.n_rounds);
 	report_table(report, title, &context,
 		     "slots in batches|backing allocations in the hot path|"
 		     "fewer than with 4|backing frees|fewer than with 4|"
@@ -325,6 +351,24 @@ static void report_cost(const struct objtrack_result *r, struct report *report)
 		   "off|%.1f %%|alloc and free of a slab object, four calls "
 		   "in it|",
 		   r->off_percent);
+	if (r->daemon[0].per_s < 0) {
+		report_note(report, "In the daemon: not measured, %s",
+			    r->daemon_why_not);
+		return;
+	}
+	report_row(report, "off|%.0f|daemon's CPU time of a request|",
+		   r->daemon[0].cpu_us * 1e3);
+	report_row(report, "on|%.0f|daemon's CPU time of a request|",
+		   r->daemon[1].cpu_us * 1e3);
+}
+
+static void conclude_cost(const struct objtrack_result *r,
+			  struct report *report)
+{
+	report_conclude(report,
+			"On it costs %.0f ns a transition, off %.2f ns a call "
+			"(%.1f %% of the shortest thing it could be part of).",
+			r->on_ns, r->off_ns, r->off_percent);
 }
 
 void objtrack_report(const struct objtrack_result *r, struct report *report)
@@ -347,9 +391,10 @@ void objtrack_report(const struct objtrack_result *r, struct report *report)
 		allocs, fall_percent(SOURCE_ALLOCS_4, SOURCE_ALLOCS_8), frees,
 		fall_percent(SOURCE_FREES_4, SOURCE_FREES_8),
 		eight->worker_bytes - four->worker_bytes,
-		allocs >= 20  ? "as much as the source saw"
+		allocs >= 20  ? "at least about as much as the source saw"
 		: allocs >= 5 ? "less than the source saw, but a gain"
 			      : "no gain to speak of on this trace");
+	conclude_cost(r, report);
 }
 
 static int load(const struct experiment_options *options,
@@ -386,9 +431,14 @@ static int load(const struct experiment_options *options,
 static int run(const struct experiment_options *options, struct report *report,
 	       struct strbuf *why)
 {
+	static const char *const configs[] = {
+		"[daemon]\ndebug_objects = off\n[node]\nsize = 256M\n",
+		"[daemon]\ndebug_objects = on\n[node]\nsize = 256M\n",
+	};
 	struct objtrack_result result = {
 		.params = {.seed = options->seed,
 			   .n_workers = 8,
+			   .n_rounds = 20,
 			   .slots = {0, 1, 2, 4, 8, 16}},
 	};
 	struct objtrack_trace trace = {0};
@@ -399,6 +449,10 @@ static int run(const struct experiment_options *options, struct report *report,
 	objtrack_trace_fini(&trace);
 	if (r == 0)
 		r = objtrack_time(&result);
+	if (r == 0)
+		live_daemon_compare(options->daemon, configs, result.daemon,
+				    result.daemon_why_not,
+				    sizeof(result.daemon_why_not));
 	if (r == 0)
 		objtrack_report(&result, report);
 	return r;

@@ -13,6 +13,7 @@
 
 #include "conf/ini.h"
 #include "lab/experiment.h"
+#include "lab/live_daemon.h"
 
 /* A buffer with its blocks comes, or goes. */
 struct objtrack_event {
@@ -34,6 +35,7 @@ struct objtrack_trace {
 struct objtrack_params_of_run {
 	uint64_t seed;
 	unsigned int n_workers;
+	unsigned int n_rounds; /* the trace again and again: a steady state */
 	unsigned int slots[OBJTRACK_CURVE]; /* rising; 4 and 8 among them */
 };
 
@@ -51,6 +53,8 @@ struct objtrack_result {
 	double on_ns;       /* per transition */
 	double off_ns;      /* per call of a tracker that is off */
 	double off_percent; /* of an alloc and free of one slab object */
+	struct live_daemon_speed daemon[2]; /* off, on */
+	char daemon_why_not[160];
 };
 
 extern const struct experiment experiment_objtrack;
