@@ -63,20 +63,21 @@ static bool run_batch(struct source *s, void **objects)
 	return n == BATCH;
 }
 
-/* Return: ns per alloc and free: the best of five, < 0 without memory. */
+/* Return: ns of CPU time per alloc and free, the best of five rounds; < 0
+ * without memory. */
 static double time_source(struct source *s, unsigned int n_loops)
 {
 	void *objects[BATCH];
 	double best = -1;
 
 	for (int round = 0; round < 5; round++) {
-		uint64_t start = clock_now_ns();
+		uint64_t start = clock_thread_cpu_ns();
 		double ns;
 
 		for (unsigned int i = 0; i < n_loops / 5 + 1; i++)
 			if (!run_batch(s, objects))
 				return -1;
-		ns = (double)(clock_now_ns() - start) /
+		ns = (double)(clock_thread_cpu_ns() - start) /
 		     ((double)(n_loops / 5 + 1) * BATCH);
 		if (best < 0 || ns < best)
 			best = ns;
