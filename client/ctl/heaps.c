@@ -57,7 +57,7 @@ static void show(const struct ctl *ctl, const struct dmaheap_heap_record *heaps,
 		table_cell(t, "%s", heaps[i].name);
 		table_cell(t, "%s", heaps[i].policy);
 		table_cell(t, "%s", uncached ? "uncached" : "-");
-		table_cell(t, "%s", heaps[i].aliases);
+		table_cell(t, "%s", *heaps[i].aliases ? heaps[i].aliases : "-");
 	}
 	table_print(t, ctl);
 	table_free(t);

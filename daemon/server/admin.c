@@ -96,11 +96,11 @@ static void show_policy(struct session *session, const struct request *request,
 static bool set_line(const struct config *config, struct policy *policy,
 		     char *line, struct policy_error *why)
 {
+	struct policy_error reason = {{0}};
 	char *equals = strchr(line, '=');
+	char quoted[96];
 
 	if (!equals) {
-		char quoted[96];
-
 		snprintf(why->text, sizeof(why->text),
 			 "%s is not of the form KEY=VALUE",
 			 log_quote(quoted, sizeof(quoted), line));
@@ -110,7 +110,11 @@ static bool set_line(const struct config *config, struct policy *policy,
 	if (!strcmp(line, "policy") &&
 	    config_find_policy(config, equals + 1, policy))
 		return true;
-	return policy_set(policy, line, equals + 1, why) == 0;
+	if (policy_set(policy, line, equals + 1, &reason) == 0)
+		return true;
+	snprintf(why->text, sizeof(why->text), "%s: %.400s",
+		 log_quote(quoted, sizeof(quoted), line), reason.text);
+	return false;
 }
 
 static bool set_lines(const struct config *config, struct policy *policy,
