@@ -84,17 +84,18 @@ int raw_receive(int sock, struct raw_reply *ret)
 	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *h;
 
+	ret->payload_bytes = 0;
+	ret->n_fds = 0;
 	if (n < 0)
 		return -errno;
-	if ((size_t)n < sizeof(ret->header))
-		return -ECONNRESET;
-	ret->payload_bytes = (size_t)n - sizeof(ret->header);
-	ret->n_fds = 0;
 	h = CMSG_FIRSTHDR(&m);
 	if (h && h->cmsg_type == SCM_RIGHTS) {
 		ret->n_fds = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(ret->fds, CMSG_DATA(h), ret->n_fds * sizeof(int));
 	}
+	if ((size_t)n < sizeof(ret->header))
+		return -ECONNRESET;
+	ret->payload_bytes = (size_t)n - sizeof(ret->header);
 	return 0;
 }
 
