@@ -15,6 +15,7 @@ target_compile_options(dmaheap_warnings INTERFACE
 	-Werror=implicit-function-declaration -Werror=implicit-int
 	-Werror=incompatible-pointer-types -Werror=int-conversion
 	-Werror=return-type
+	$<$<C_COMPILER_ID:Clang>:-Wno-string-conversion> # assert(!"why")
 	$<$<C_COMPILER_ID:GNU>:-Wlogical-op -Wduplicated-cond
 		-Wduplicated-branches
 		# sentences of errors are cut to their field on purpose
@@ -43,6 +44,6 @@ else()
 endif()
 if(DMAHEAP_FUZZ)
 	target_compile_options(dmaheap_warnings INTERFACE
-		-fsanitize=fuzzer-no-link)
+		-fsanitize=fuzzer-no-link -O1)
 endif()
 target_link_options(dmaheap_warnings INTERFACE -Wl,-z,relro,-z,now)
