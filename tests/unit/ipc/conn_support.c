@@ -193,6 +193,14 @@ ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 	return n < 0 ? -errno : n;
 }
 
+bool client_has_nothing(int fd)
+{
+	char byte;
+
+	test_loop_run_for(fx.loop, 2);
+	return recv(fd, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
 struct client_reply *client_receive(int fd)
 {
 	union {
@@ -208,7 +216,8 @@ struct client_reply *client_receive(int fd)
 			     .msg_control = control.buf,
 			     .msg_controllen = sizeof(control.buf)};
 
-	test_loop_run_for(fx.loop, 2);
+	for (int i = 0; i < 100 && client_has_nothing(fd); i++)
+		;
 	memset(&reply, 0, sizeof(reply));
 	reply.r = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	if (reply.r < 0) {

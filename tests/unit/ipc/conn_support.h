@@ -74,8 +74,11 @@ struct client_reply {
 	size_t n_fds; /* they came, and are closed */
 };
 
-/* Runs the loop a little, then receives. */
+/* Runs the loop until there is something, then receives. */
 struct client_reply *client_receive(int fd);
+
+/* Return: whether nothing has come after running the loop a little. */
+bool client_has_nothing(int fd);
 
 /* Return: whether the peer has closed, after running the loop a while. */
 bool client_is_closed(int fd);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-#define PATIENCE_NS (10 * NSEC_PER_SEC)
+#define PATIENCE_MS 10000u
 
 enum loop_kind test_loop_kind;
 void (*test_loop_set_up)(void);
@@ -50,29 +50,29 @@ struct waiter {
 	struct loop_timer timer;
 	bool (*done)(void *);
 	void *ctx;
-	uint64_t until_ns;
+	unsigned int n_ticks; /* left */
 	bool is_done;
 };
 
 static void on_tick(void *ctx)
 {
 	struct waiter *w = ctx;
-	uint64_t now_ns = clock_now_ns();
 
 	w->is_done = w->done(w->ctx);
-	if (w->is_done || now_ns > w->until_ns)
+	if (w->is_done || w->n_ticks-- == 0)
 		loop_stop(w->loop);
 	else
-		loop_timer_set(w->loop, &w->timer, now_ns + NSEC_PER_MSEC);
+		loop_timer_set(w->loop, &w->timer,
+			       clock_now_ns() + NSEC_PER_MSEC);
 }
 
 static bool run(struct loop *loop, bool (*done)(void *), void *ctx,
-		uint64_t patience_ns)
+		unsigned int n_ticks)
 {
 	struct waiter w = {.loop = loop,
 			   .done = done,
 			   .ctx = ctx,
-			   .until_ns = clock_now_ns() + patience_ns};
+			   .n_ticks = n_ticks};
 
 	loop_timer_init(&w.timer, on_tick, &w);
 	loop_timer_set(loop, &w.timer, 0);
@@ -83,7 +83,7 @@ static bool run(struct loop *loop, bool (*done)(void *), void *ctx,
 
 bool test_loop_run_until(struct loop *loop, bool (*done)(void *), void *ctx)
 {
-	return run(loop, done, ctx, PATIENCE_NS);
+	return run(loop, done, ctx, PATIENCE_MS);
 }
 
 static bool never(void *ctx)
@@ -94,7 +94,7 @@ static bool never(void *ctx)
 
 void test_loop_run_for(struct loop *loop, unsigned int ms)
 {
-	(void)run(loop, never, NULL, ms * NSEC_PER_MSEC);
+	(void)run(loop, never, NULL, ms);
 }
 
 unsigned int test_count_fds(void)

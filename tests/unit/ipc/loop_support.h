@@ -34,7 +34,8 @@ struct loop *test_loop_new(void);
  */
 bool test_loop_run_until(struct loop *loop, bool (*done)(void *), void *ctx);
 
-/* Runs @loop for @ms. */
+/* Runs @loop for @ms, and for as many rounds: a busy host takes time away, not
+ * the chance to do what is due. */
 void test_loop_run_for(struct loop *loop, unsigned int ms);
 
 /* Return: how many fds this process has open. */
