@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "conf/shipped.h"
 #include "mm/cost.h"
 #include "mm/snapshot.h"
-
-#ifndef DMAHEAP_DATA_DIR
-#define DMAHEAP_DATA_DIR "/usr/local/share/dmaheap"
-#endif
 
 #define PATH_BYTES (2 * CONFIG_TEXT_BYTES)
 
@@ -46,22 +44,24 @@ static void resolve_path(const struct config *c, const char *path, char *buf,
 			 c->file, path);
 }
 
-/* Return: true if a profile of that name or path exists; @buf is its path. */
-static bool find_profile(const struct config *c, char *buf, size_t buf_bytes)
+/*
+ * A path is relative to the config; a name is looked for beside the config
+ * first. Return: true if the profile exists; @buf is its path.
+ */
+static bool find_profile(const struct config *c, char buf[CONF_PATH_BYTES])
 {
 	char relative[CONFIG_TEXT_BYTES + 32];
 
 	if (strchr(c->node.profile, '/')) {
-		resolve_path(c, c->node.profile, buf, buf_bytes);
+		resolve_path(c, c->node.profile, buf, CONF_PATH_BYTES);
 		return access(buf, R_OK) == 0;
 	}
 	snprintf(relative, sizeof(relative), "profiles/%s.conf",
 		 c->node.profile);
-	resolve_path(c, relative, buf, buf_bytes);
+	resolve_path(c, relative, buf, CONF_PATH_BYTES);
 	if (*c->file && access(buf, R_OK) == 0)
 		return true;
-	snprintf(buf, buf_bytes, DMAHEAP_DATA_DIR "/%s", relative);
-	return access(buf, R_OK) == 0;
+	return conf_find_shipped(buf, "profiles", c->node.profile, ".conf");
 }
 
 static int set_cost(struct cost_profile *costs, const struct conf_entry *e,
@@ -86,17 +86,23 @@ static int load_costs(const struct config *c, struct cost_profile *ret,
 {
 	_cleanup_(conf_ini_freep) struct conf_ini *ini = NULL;
 	const struct conf_section *section;
-	char path[PATH_BYTES];
+	char path[CONF_PATH_BYTES];
 	int r;
 
 	*ret = cost_profile_default();
-	if (!find_profile(c, path, sizeof(path))) {
-		if (!strcmp(c->node.profile, "arm64-phone"))
-			return 0; /* the built-in one */
-		return invalid(err,
-			       "%s: [node] profile: \"%s\" is neither a "
-			       "readable file nor a shipped profile",
-			       config_name(c), c->node.profile);
+	if (!strcmp(c->node.profile, "built-in"))
+		return 0;
+	if (!find_profile(c, path)) {
+		if (strcmp(c->node.profile, "arm64-phone") != 0)
+			return invalid(err,
+				       "%s: [node] profile: \"%s\" is neither "
+				       "a "
+				       "readable file nor a shipped profile",
+				       config_name(c), c->node.profile);
+		/* The default must not keep a lone binary from starting. */
+		log_warn("profile name=arm64-phone result=built-in "
+			 "reason=\"no shipped profiles are found\"");
+		return 0;
 	}
 	r = conf_ini_read(&ini, path, 0, err);
 	if (r == CONF_E_INVALID)

@@ -34,7 +34,10 @@ struct options {
 	bool json;
 };
 
-#define OPTIONS_DEFAULT_CONFIG "/etc/dmaheap/dmaheapd.conf"
+#ifndef DMAHEAP_SYSCONF_DIR
+#define DMAHEAP_SYSCONF_DIR "/etc"
+#endif
+#define OPTIONS_DEFAULT_CONFIG DMAHEAP_SYSCONF_DIR "/dmaheap/dmaheapd.conf"
 
 /**
  * options_parse() - read the command line
