@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "backing/queue.h"
 
-#include <stdlib.h>
-
 /*
  * lanes (one per user with work) -> flows (one per client with work) -> jobs.
  * Serving a job moves its flow behind its lane's others and its lane behind
- * the other lanes; whatever runs empty is freed at once, so the lists are as
- * long as there are users and clients that wait.
+ * the other lanes; whatever runs empty is free again at once, so the lists are
+ * as long as there are users and clients that wait.
  */
 
 void queue_init(struct queue *q)
 {
 	list_init(&q->lanes);
 	q->n_jobs = 0;
-	list_init(&q->common_lane.link);
-	list_init(&q->common_lane.flows);
-	list_init(&q->common_flow.link);
-	list_init(&q->common_flow.jobs);
+	list_init(&q->free_lanes);
+	list_init(&q->free_flows);
+	for (unsigned int i = 0; i <= QUEUE_LANES; i++) {
+		list_init(&q->lane[i].flows);
+		list_init(&q->lane[i].link);
+		if (i < QUEUE_LANES)
+			list_add_tail(&q->free_lanes, &q->lane[i].link);
+	}
+	for (unsigned int i = 0; i <= QUEUE_FLOWS; i++) {
+		list_init(&q->flow[i].jobs);
+		list_init(&q->flow[i].link);
+		if (i < QUEUE_FLOWS)
+			list_add_tail(&q->free_flows, &q->flow[i].link);
+	}
 }
 
 void queue_fini(struct queue *q)
@@ -26,10 +34,10 @@ void queue_fini(struct queue *q)
 	(void)q;
 }
 
-static struct queue_flow *flow_of_common(struct queue *q)
+static struct queue_flow *common_flow(struct queue *q)
 {
-	struct queue_lane *lane = &q->common_lane;
-	struct queue_flow *flow = &q->common_flow;
+	struct queue_lane *lane = &q->lane[QUEUE_LANES];
+	struct queue_flow *flow = &q->flow[QUEUE_FLOWS];
 
 	if (list_is_empty(&lane->flows))
 		list_add_tail(&lane->flows, &flow->link);
@@ -38,21 +46,24 @@ static struct queue_flow *flow_of_common(struct queue *q)
 	return flow;
 }
 
+/* Return: the lane of @uid, or NULL when there is none left. */
 static struct queue_lane *lane_get(struct queue *q, uid_t uid)
 {
 	struct queue_lane *lane;
+	struct list_node *node;
 
 	list_for_each(pos, &q->lanes)
 	{
 		lane = list_entry(pos, struct queue_lane, link);
-		if (lane->uid == uid && lane != &q->common_lane)
+		if (lane->uid == uid && lane != &q->lane[QUEUE_LANES])
 			return lane;
 	}
-	lane = malloc(sizeof(*lane));
-	if (!lane)
+	node = list_first(&q->free_lanes);
+	if (!node)
 		return NULL;
+	lane = list_entry(node, struct queue_lane, link);
 	lane->uid = uid;
-	list_init(&lane->flows);
+	list_remove(&lane->link);
 	list_add_tail(&q->lanes, &lane->link);
 	return lane;
 }
@@ -62,30 +73,32 @@ static void lane_put(struct queue *q, struct queue_lane *lane)
 	if (!list_is_empty(&lane->flows))
 		return;
 	list_remove(&lane->link);
-	if (lane != &q->common_lane)
-		free(lane);
+	if (lane != &q->lane[QUEUE_LANES])
+		list_add_head(&q->free_lanes, &lane->link);
 }
 
 static struct queue_flow *flow_get(struct queue *q, const struct job *job)
 {
 	struct queue_lane *lane = lane_get(q, job->uid);
 	struct queue_flow *flow;
+	struct list_node *node;
 
 	if (!lane)
-		return flow_of_common(q);
+		return common_flow(q);
 	list_for_each(pos, &lane->flows)
 	{
 		flow = list_entry(pos, struct queue_flow, link);
 		if (flow->client == job->client)
 			return flow;
 	}
-	flow = malloc(sizeof(*flow));
-	if (!flow) {
+	node = list_first(&q->free_flows);
+	if (!node) {
 		lane_put(q, lane);
-		return flow_of_common(q);
+		return common_flow(q);
 	}
+	flow = list_entry(node, struct queue_flow, link);
 	flow->client = job->client;
-	list_init(&flow->jobs);
+	list_remove(&flow->link);
 	list_add_tail(&lane->flows, &flow->link);
 	return flow;
 }
@@ -93,8 +106,8 @@ static struct queue_flow *flow_get(struct queue *q, const struct job *job)
 static void flow_put(struct queue *q, struct queue_flow *flow)
 {
 	list_remove(&flow->link);
-	if (flow != &q->common_flow)
-		free(flow);
+	if (flow != &q->flow[QUEUE_FLOWS])
+		list_add_head(&q->free_flows, &flow->link);
 }
 
 void queue_push(struct queue *q, struct job *job)

@@ -8,9 +8,9 @@
  * of each other user.
  *
  * Units:     n_jobs counts jobs.
- * Ownership: the queue links jobs, it does not own them. Its bookkeeping comes
- *            from malloc(); when that fails jobs share one common flow, which
- *            is less fair and never fails.
+ * Ownership: the queue links jobs, it does not own them. Its bookkeeping is a
+ *            fixed number of lanes and flows; jobs that find none left share
+ *            one flow, which is less fair and never fails.
  * Threads:   not locked; workers.c does.
  */
 
@@ -40,20 +40,26 @@ struct job {
 struct queue_flow {
 	uint64_t client;
 	struct list_node jobs;
-	struct list_node link; /* queue_lane::flows */
+	struct list_node link; /* queue_lane::flows or queue::free_flows */
 };
 
 struct queue_lane {
 	uid_t uid;
 	struct list_node flows;
-	struct list_node link; /* queue::lanes */
+	struct list_node link; /* queue::lanes or queue::free_lanes */
 };
+
+#define QUEUE_LANES 64u  /* users that wait at once and are told apart */
+#define QUEUE_FLOWS 256u /* clients likewise */
 
 struct queue {
 	struct list_node lanes;
 	size_t n_jobs;
-	struct queue_lane common_lane; /* for when malloc() fails */
-	struct queue_flow common_flow;
+	struct list_node free_lanes;
+	struct list_node free_flows;
+	/* The last of each is for all that find no other. */
+	struct queue_lane lane[QUEUE_LANES + 1];
+	struct queue_flow flow[QUEUE_FLOWS + 1];
 };
 
 void queue_init(struct queue *q);

@@ -21,10 +21,10 @@
 static struct {
 	_Atomic unsigned int calls;
 	_Atomic unsigned int hits;
-	unsigned int skip;
-	unsigned int count;
-	unsigned int every;
-	int err;
+	_Atomic unsigned int skip;
+	_Atomic unsigned int count;
+	_Atomic unsigned int every;
+	_Atomic int err;
 } armed[FAULT_COUNT_];
 
 static const struct {

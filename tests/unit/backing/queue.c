@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "backing/queue.h"
-#include "support/fail_malloc.h"
 #include "support/test.h"
 
 #define N_JOBS 12u
@@ -97,23 +96,27 @@ static void a_job_of_many_steps_lets_others_pass(void)
 	queue_fini(&q);
 }
 
-static void push_and_pop_all(void)
+/* More users, and more clients, than are told apart. */
+static void beyond_its_bounds_nothing_is_lost(void)
 {
-	unsigned int n = 0;
+	static struct job many[2 * QUEUE_FLOWS];
+	unsigned int n_users[] = {1, 3, QUEUE_LANES + 20, 2 * QUEUE_FLOWS};
 
-	queue_init(&q);
-	for (unsigned int i = 0; i < N_JOBS; i++)
-		queue_push(&q, job(i, 1000 + i % 3, i));
-	CU_ASSERT_EQUAL(q.n_jobs, N_JOBS);
-	while (queue_pop(&q))
-		n++;
-	CU_ASSERT_EQUAL(n, N_JOBS);
-	queue_fini(&q);
-}
+	for (unsigned int k = 0; k < 4; k++) {
+		unsigned int n = 0;
 
-static void without_memory_nothing_is_lost(void)
-{
-	FAIL_MALLOC_EACH(push_and_pop_all());
+		queue_init(&q);
+		for (unsigned int i = 0; i < 2 * QUEUE_FLOWS; i++) {
+			many[i] = (struct job){.uid = i % n_users[k],
+					       .client = i};
+			queue_push(&q, &many[i]);
+		}
+		CU_ASSERT_EQUAL(q.n_jobs, 2 * QUEUE_FLOWS);
+		while (queue_pop(&q))
+			n++;
+		CU_ASSERT_EQUAL(n, 2 * QUEUE_FLOWS);
+		queue_fini(&q);
+	}
 }
 
 int main(int argc, char **argv)
@@ -129,8 +132,8 @@ int main(int argc, char **argv)
 		{"clients of a user take turns", clients_of_a_user_take_turns},
 		{"a job of many steps lets others pass",
 		 a_job_of_many_steps_lets_others_pass},
-		{"without memory nothing is lost",
-		 without_memory_nothing_is_lost},
+		{"beyond its bounds nothing is lost",
+		 beyond_its_bounds_nothing_is_lost},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
