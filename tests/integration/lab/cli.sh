@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# dmaheap-lab as a user types it: every verb, every format, exit statuses and
+# messages of bad input.
+set -eu
+lab=${1:?usage: cli.sh DMAHEAP_LAB SOURCE_ROOT}
+root=${2:?usage: cli.sh DMAHEAP_LAB SOURCE_ROOT}
+unset DMAHEAP_DATA_DIR
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+bad=0
+
+fail() {
+	echo "FAILED: $*"
+	bad=1
+}
+
+# expect STATUS WORDS COMMAND...: exit status, and WORDS somewhere in the output.
+expect() {
+	status=$1
+	words=$2
+	shift 2
+	got=0
+	"$@" >out 2>&1 || got=$?
+	[ "$got" = "$status" ] || fail "$*: exit status $got, not $status"
+	grep -qF -e "$words" out || fail "$*: no \"$words\" in: $(head -3 out)"
+}
+
+cat >small.conf <<'END'
+[node]
+size = 64M
+[table only]
+policy = 840-high 8,0,0
+pool.limit = 0
+[step alloc]
+size = 1M
+count = 4
+every = 1ms
+END
+
+expect 2 'usage: dmaheap-lab' "$lab"
+expect 0 'replay TRACE' "$lab" --help
+expect 0 'dmaheap-lab ' "$lab" --version
+expect 2 'no such verb' "$lab" dance
+expect 2 'order4-reclaim' "$lab" run
+expect 1 'neither a shipped scenario' "$lab" run moon
+expect 1 'neither a shipped scenario' "$lab" run ./moon
+expect 2 'no such option' "$lab" run ./small.conf --fast
+expect 2 'needs a number' "$lab" run ./small.conf --seed x
+expect 2 'is no policy' "$lab" run ./small.conf --policy 850
+expect 2 '--html needs a file' "$lab" run ./small.conf --html
+expect 1 'buddyinfo' "$lab" run ./small.conf --node ./nowhere
+expect 0 'policy 8,0,0 (800), seed 1' "$lab" run ./small.conf
+expect 0 'compact' "$lab" run order4-reclaim
+expect 0 'policy 0-only' "$lab" run ./small.conf --policy 0-only 940-high
+expect 0 'policy 940-high' "$lab" run ./small.conf --policy 0-only 940-high
+expect 0 'seed 18446744073709551615' "$lab" run ./small.conf --seed 18446744073709551615
+
+"$lab" run ./small.conf --tsv >mine.tsv
+[ "$(grep -vc '^#' mine.tsv)" = 8 ] || fail "--tsv has not 8 rows"
+grep -q '^# condition	policy	set	n	latency_us	order8	order4	order0$' mine.tsv ||
+	fail "--tsv has other columns"
+"$lab" run ./small.conf --tsv --policy 940-high | grep -q '	order9$' ||
+	fail "--tsv does not append other orders"
+"$lab" run ./small.conf --json >mine.json
+if command -v python3 >/dev/null 2>&1; then
+	python3 - <<'END' || fail "--json is not what it should be"
+import json
+tables = json.load(open("mine.json"))
+assert [t["policy"] for t in tables] == ["840-high", "8,0,0"]
+assert tables[0]["rows"][0]["composition"]["8"] == 1
+assert tables[0]["vmstat"]["pgalloc"] >= 1024
+assert tables[0]["sets"][0]["n"] == 4
+END
+fi
+"$lab" run ./small.conf --html page.html
+grep -q '<svg' page.html || fail "--html draws nothing"
+if grep -qE '(src|href)=|@import|url\(' page.html; then
+	fail "--html fetches something"
+fi
+
+expect 0 '0-only' "$lab" sweep ./small.conf
+expect 0 'stalled_us' "$lab" sweep order4-reclaim --tsv
+expect 2 'needs a scenario' "$lab" sweep
+
+expect 2 'needs 1 to 8 files' "$lab" merge
+expect 0 'low-memory	8,4,0	1	16	74625' "$lab" merge \
+	"$root/tests/data/order4-reclaim.tsv" mine.tsv
+expect 1 'cannot be read' "$lab" merge nowhere.tsv
+printf 'a\tb\t1\tx\t5\t0\t0\t0\n' >bad.tsv
+expect 1 'bad.tsv:1: column 4' "$lab" merge bad.tsv
+printf 'a b c\n' >bad.tsv
+expect 1 'bad.tsv:1: not 8 columns' "$lab" merge bad.tsv
+
+cat >kernel.txt <<'END'
+# tracer: nop
+     cam-412   [002] .....  1234.500000: dma_heap_stat: inode=77 len=1048576 total_allocated=1048576
+     cam-412   [002] .....  1234.600000: sched_switch: whatever
+     cam-412   [002] .....  1234.750000: dma_heap_stat: inode=78 len=65536 total_allocated=1114112
+     gpu-9     [001] .....  1235.500000: dma_heap_stat: inode=77 len=-1048576 total_allocated=65536
+     gpu-9     [001] .....  1235.600000: dma_heap_stat: inode=5 len=-4096 total_allocated=65536
+END
+"$lab" import kernel.txt >buffers.trace || fail "import"
+expect 0 '250000000 alloc id=2 heap=system uid=0 size=65536' cat buffers.trace
+expect 0 '2 allocations; 2 as recorded' "$lab" replay buffers.trace
+expect 0 '8192 MiB' "$lab" replay buffers.trace --node phone-fragmented
+expect 0 'policy 0-only' "$lab" replay buffers.trace --policy 0-only
+expect 2 'needs one trace' "$lab" replay
+expect 1 'not a trace' "$lab" replay kernel.txt
+expect 1 'cannot be read' "$lab" replay nowhere
+expect 1 'no event dma_heap_stat' "$lab" import mine.tsv
+expect 2 'needs one file' "$lab" import
+echo ' x [0] 1.5: dma_heap_stat: inode=x len=4' >kernel.txt
+expect 1 'kernel.txt:1: dma_heap_stat: no inode' "$lab" import kernel.txt
+echo ' x [0] 1.5: dma_heap_stat: inode=1 len=0' >kernel.txt
+expect 1 'kernel.txt:1: dma_heap_stat: no len' "$lab" import kernel.txt
+echo ' dma_heap_stat: inode=1 len=4' >kernel.txt
+expect 1 'kernel.txt:1: dma_heap_stat: no time' "$lab" import kernel.txt
+
+"$lab" calibrate --output host.conf || fail "calibrate"
+grep -q '^zero_page = [0-9]' host.conf || fail "calibrate wrote no zero_page"
+sed 's/^size = 64M/size = 64M\nprofile = .\/host.conf/' small.conf >host-small.conf
+expect 0 'profile ./host.conf' "$lab" run ./host-small.conf
+expect 2 'only --output' "$lab" calibrate fast
+expect 1 'full/host.conf' "$lab" calibrate --output full/host.conf
+if [ -w /dev/full ]; then
+	got=0
+	"$lab" run ./small.conf >/dev/full 2>err || got=$?
+	[ "$got" = 1 ] || fail "a full disk gives exit status $got"
+fi
+[ "$bad" = 0 ] && echo "all of dmaheap-lab's verbs do what they say"
+exit $bad
