@@ -18,15 +18,15 @@ void fail_malloc_at(unsigned long n);
 unsigned long fail_malloc_count(void);
 
 /*
- * Runs @body with the first, the second ... allocation failing until it needs
- * none that fails. In @body, fail_malloc_hit() tells whether one has.
+ * Runs a block with the first, the second ... allocation failing until it needs
+ * none that fails. In it, fail_malloc_hit() tells whether one has.
  */
-#define FAIL_MALLOC_EACH(body)                                                 \
+#define FAIL_MALLOC_EACH(...)                                                  \
 	do {                                                                   \
 		unsigned long fail_n_ = 0;                                     \
 		do {                                                           \
 			fail_malloc_at(++fail_n_);                             \
-			body;                                                  \
+			__VA_ARGS__;                                           \
 		} while (fail_malloc_hit());                                   \
 		fail_malloc_at(0);                                             \
 	} while (0)
