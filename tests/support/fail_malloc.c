@@ -16,12 +16,18 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *s);
 
-static _Atomic unsigned long fail_at, count;
+static _Atomic unsigned long fail_at, every, count;
 
 void fail_malloc_at(unsigned long n)
 {
 	count = 0;
 	fail_at = n;
+}
+
+void fail_malloc_every(unsigned long n)
+{
+	count = 0;
+	every = n;
 }
 
 unsigned long fail_malloc_count(void)
@@ -36,7 +42,9 @@ int fail_malloc_hit(void)
 
 static int fails_now(void)
 {
-	if (++count != fail_at)
+	unsigned long n = ++count;
+
+	if (n != fail_at && (every == 0 || n % every != 0))
 		return 0;
 	errno = ENOMEM;
 	return 1;

@@ -14,6 +14,9 @@
 /* The @n-th allocation from now fails, once; 1 is the next; 0: none fails. */
 void fail_malloc_at(unsigned long n);
 
+/* Each @n-th allocation fails from now on; 0: none. */
+void fail_malloc_every(unsigned long n);
+
 /* Return: allocations since fail_malloc_at(). */
 unsigned long fail_malloc_count(void);
 

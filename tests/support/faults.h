@@ -8,7 +8,8 @@
  *
  *   DMAHEAP_FAULTS="name:every[:errno] ..."   each @every-th call fails, with
  *                                             the number @errno or the one
- *                                             that is usual for the function
+ *                                             that is usual for the function;
+ *                                             "malloc" stands for all memory
  *
  * Units:     calls.
  * Ownership: nothing is kept.

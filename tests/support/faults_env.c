@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fail_malloc.h"
 #include "support/faults.h"
 
 static void arm_one(const char *text)
@@ -12,6 +13,10 @@ static void arm_one(const char *text)
 	int err, n = sscanf(text, "%31[a-z0-9_]:%u:%d", name, &every, &err);
 	enum fault fault = n >= 2 ? faults_find(name) : FAULT_COUNT_;
 
+	if (n >= 2 && !strcmp(name, "malloc")) {
+		fail_malloc_every(every);
+		return;
+	}
 	if (fault == FAULT_COUNT_) {
 		fprintf(stderr, "DMAHEAP_FAULTS: '%s' is no fault\n", text);
 		abort();
