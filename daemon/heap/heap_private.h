@@ -35,10 +35,10 @@ struct heap_set {
 	/* who pays for pages of buffer_slab now; NULL: nobody */
 	struct node_request *metadata_req;
 	uint64_t n_metadata_pages;
-	bool metadata_refused; /* the node had no page for it */
+	bool metadata_refused;  /* the node had no page for it */
 	struct objtrack *track; /* may be NULL */
 	unsigned int track_buffer, track_block; /* kinds */
-	struct list_node heaps;   /* heap::set_link */
+	struct list_node heaps;                 /* heap::set_link */
 	struct list_node buffers; /* buffer::set_link, by rising id */
 };
 

@@ -186,15 +186,18 @@ static void walk_end(const struct walk *walk)
 	walk->req->spent_ns = walk->node_req.spent_ns +
 			      walk->n_from_pool * costs->pcp_op_ps / 1000;
 	walk->req->stall_ns = walk->node_req.stall_ns;
+	walk->req->start_ns = walk->node_req.start_ns;
 }
 
 static void walk_begin(struct walk *walk, struct heap *heap,
 		       struct heap_request *req, uint64_t n_pages)
 {
+	node_advance(heap->set->node, req->start_ns);
 	*walk = (struct walk){
 		.heap = heap,
 		.req = req,
-		.node_req = {.start_ns = req->start_ns, .cpu = req->cpu},
+		.node_req = {.start_ns = node_now_ns(heap->set->node),
+			     .cpu = req->cpu},
 		.remaining_pages = n_pages,
 		.max_order = POLICY_ORDER_COUNT - 1,
 	};
@@ -202,7 +205,6 @@ static void walk_begin(struct walk *walk, struct heap *heap,
 	req->stall_ns = 0;
 	for (unsigned int order = 0; order < POLICY_ORDER_COUNT; order++)
 		req->fallback[order] = NODE_FALLBACK_NONE;
-	node_advance(heap->set->node, req->start_ns);
 }
 
 int heap_alloc(struct heap *heap, struct heap_request *req, struct buffer **ret)

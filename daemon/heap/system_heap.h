@@ -66,7 +66,11 @@ struct heap_request {
 	uint32_t uid;
 	unsigned int cpu;   /* of the modelled machine */
 	uint64_t len_bytes; /* > 0; rounded up to whole pages */
-	uint64_t start_ns;  /* the node is advanced to this time first */
+	/*
+	 * When it came, on the node's clock. Received: when the node began with
+	 * it, which is later if the node was still at an earlier request.
+	 */
+	uint64_t start_ns;
 	/* received on success and on HEAP_E_NO_MEMORY: */
 	uint64_t spent_ns; /* the modelled device's whole latency */
 	uint64_t stall_ns; /* of it in reclaim and compaction */

@@ -94,12 +94,17 @@ static void emit(struct trace *t)
 	}
 }
 
-static struct strbuf *begin(struct trace *t, const char *event)
+static struct strbuf *begin_at(struct trace *t, uint64_t time_ns,
+			       const char *event)
 {
 	strbuf_reset(&t->line);
-	strbuf_append(&t->line, "%" PRIu64 " %s", node_now_ns(t->server->node),
-		      event);
+	strbuf_append(&t->line, "%" PRIu64 " %s", time_ns, event);
 	return &t->line;
+}
+
+static struct strbuf *begin(struct trace *t, const char *event)
+{
+	return begin_at(t, node_now_ns(t->server->node), event);
 }
 
 _printf_(3, 4) static void put(struct trace *t, const char *event,
@@ -215,7 +220,8 @@ void trace_alloc(struct trace *trace, const struct heap *heap, uid_t uid,
 
 	if (!trace->n_readers)
 		return;
-	line = begin(trace, "alloc");
+	/* by now the node is at the end of it */
+	line = begin_at(trace, request->start_ns, "alloc");
 	if (buffer)
 		strbuf_append(line, " id=%" PRIu64, buffer->id);
 	strbuf_append(line, " heap=%s uid=%u size=%" PRIu64 " status=%d",

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What a daemon records can be replayed exactly: a real dmaheapd under pressure,
+# clients that allocate and free, its trace, and dmaheap-lab replay on it.
+set -eu
+lab=${1:?usage: record.sh LAB DAEMON CTL SOURCE_ROOT}
+daemon=$2
+ctl=$3
+root=$4
+unset DMAHEAP_DATA_DIR
+dir=$(mktemp -d)
+daemon_pid=
+trap '[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null || true
+	wait 2>/dev/null || true; rm -rf "$dir"' EXIT
+export DMAHEAP_SOCKET="$dir/socket"
+
+# replay CLOCK: 12 allocations of several sizes, half of them under pressure.
+replay() {
+	cat >"$dir/d.conf" <<END
+[daemon]
+clock = $1
+latency = native
+[node]
+size = 256M
+occupants = kernel:10% file:25% anon:20%
+swap = zram
+profile = $root/configs/profiles/arm64-phone.conf
+seed = 5
+[heap system]
+policy = 840-mid
+pool.limit = 8M
+END
+	"$daemon" --config "$dir/d.conf" --socket "$DMAHEAP_SOCKET" \
+		>"$dir/log" 2>&1 &
+	daemon_pid=$!
+	"$ctl" wait --timeout 10
+	"$ctl" trace record "$dir/run.trace" >/dev/null 2>&1 &
+	recorder=$!
+	# The trace has begun when its first line is there.
+	n=0
+	until grep -q '^node' "$dir/run.trace" 2>/dev/null; do
+		n=$((n + 1))
+		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
+		"$ctl" heaps >/dev/null
+	done
+	for size in 10M 64K 1M 10M 3M 10M; do
+		"$ctl" alloc "$size" --json >/dev/null
+	done
+	"$ctl" policy --heap system set pool.8.limit=2M >/dev/null
+	"$ctl" pressure low-memory --keep >/dev/null
+	for size in 10M 1M 4K 10M 100K 10M; do
+		"$ctl" alloc "$size" --json >/dev/null || true
+	done
+	"$ctl" shrink --to 1M >/dev/null
+	"$ctl" stop >/dev/null
+	wait "$daemon_pid" || true
+	daemon_pid=
+	wait "$recorder" || true
+	"$lab" replay "$dir/run.trace" >"$dir/out"
+	tail -2 "$dir/out"
+	n=$(grep -c ' alloc ' "$dir/run.trace")
+	grep -q 'stall_ns=[1-9]' "$dir/run.trace" || {
+		echo "FAILED: clock $1: no allocation stalled"
+		return 1
+	}
+	grep -q "^$n allocations; $n as recorded, $n of them in the same time" \
+		"$dir/out" || {
+		echo "FAILED: clock $1: not replayed exactly"
+		cat "$dir/run.trace"
+		return 1
+	}
+}
+
+replay wall
+replay event
