@@ -25,6 +25,7 @@ struct mirror {
 	const struct node *node;
 	struct names *names;
 	bool has_class; /* written once */
+	bool closed;
 };
 
 struct mirror *mirror_new(const struct workdir *workdir,
@@ -57,11 +58,21 @@ static void remove_tree(const char *path)
 	(void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+void mirror_close(struct mirror *mirror)
+{
+	if (!mirror)
+		return;
+	(void)pthread_mutex_lock(&mirror->lock);
+	mirror->closed = true;
+	remove_tree(mirror->root);
+	(void)pthread_mutex_unlock(&mirror->lock);
+}
+
 struct mirror *mirror_free(struct mirror *mirror)
 {
 	if (!mirror)
 		return NULL;
-	remove_tree(mirror->root);
+	mirror_close(mirror);
 	(void)pthread_mutex_destroy(&mirror->lock);
 	free(mirror);
 	return NULL;
@@ -277,7 +288,7 @@ bool mirror_look(struct mirror *mirror, const char *path,
 	if (strstr(path, "/../") || strlen(path) > PATH_MAX / 2)
 		return false;
 	(void)pthread_mutex_lock(&mirror->lock);
-	ours = refresh(mirror, path);
+	ours = !mirror->closed && refresh(mirror, path);
 	(void)pthread_mutex_unlock(&mirror->lock);
 	(void)snprintf(ret_path, PATH_MAX, "%s%s", mirror->root, path);
 	return ours;

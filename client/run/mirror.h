@@ -33,6 +33,9 @@ struct mirror *mirror_new(const struct workdir *workdir,
 			  const struct node *node, struct names *names);
 struct mirror *mirror_free(struct mirror *mirror);
 
+/* Removes the files for good; looks find nothing any more. May be NULL. */
+void mirror_close(struct mirror *mirror);
+
 /* Whether a path may be one of ours; from its text alone. */
 bool mirror_is_interesting(const char *path);
 

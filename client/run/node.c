@@ -80,7 +80,7 @@ static int make_entry(const struct node *node, struct node_heap *heap,
 	return 0;
 }
 
-static void remove_directory(struct node *node)
+void node_remove_directory(const struct node *node)
 {
 	char path[sizeof(((struct node *)0)->directory) +
 		  DMAHEAP_NAME_MAX_BYTES];
@@ -202,7 +202,7 @@ struct node *node_free(struct node *node)
 {
 	if (!node)
 		return NULL;
-	remove_directory(node);
+	node_remove_directory(node);
 	for (size_t i = 0; i < node->n_heaps; i++)
 		fd_closep(&node->heap[i].memfd);
 	fd_closep(&node->sync_read_fd);

@@ -62,8 +62,11 @@ int node_new(struct node **ret, const struct workdir *workdir,
 	     char (*names)[DMAHEAP_NAME_MAX_BYTES], size_t n_names,
 	     char ret_why[256]);
 
-/* Return: NULL, always. @node may be NULL. */
+/* Return: NULL, always. @node may be NULL; nobody may still use it. */
 struct node *node_free(struct node *node);
+
+/* Removes the directory alone: threads that still look find it missing. */
+void node_remove_directory(const struct node *node);
 
 const struct node_heap *node_find(const struct node *node, const char *name,
 				  size_t length);

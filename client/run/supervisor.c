@@ -392,15 +392,19 @@ static void serve(struct supervisor *s)
 	}
 }
 
-/* The threads end with the process; what they use is left to it. */
+/*
+ * The threads end with the process, one perhaps in the middle of an allocation
+ * whose caller was killed: what they use is left to its end.
+ */
 static _Noreturn void finish(struct supervisor *s, int failed_status)
 {
 	if (s->admin)
 		dmaheap_close(s->admin);
 	if (s->has_workdir) {
 		private_daemon_stop(&s->daemon, &s->workdir);
-		s->run.mirror = mirror_free(s->run.mirror);
-		s->run.node = node_free(s->run.node);
+		mirror_close(s->run.mirror);
+		if (s->run.node)
+			node_remove_directory(s->run.node);
 		workdir_remove(&s->workdir);
 	}
 	if (s->program_ended)

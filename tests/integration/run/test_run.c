@@ -121,7 +121,7 @@ static void a_timer_does_not_restart_a_stalled_allocation_for_ever(void)
 
 static void stalled_allocations_do_not_delay_opens(void)
 {
-	const char *const stall[] = {"DOUBLE_STALL_MS=600", NULL};
+	const char *const stall[] = {"DOUBLE_STALL_MS=1000", NULL};
 
 	expect_good(NULL, WORDS("open-during-stall", "1"), stall);
 	expect_good(NULL, WORDS("open-during-stall", "100"), stall);
