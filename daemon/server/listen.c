@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -98,12 +99,47 @@ static void make_address(const char *path, struct sockaddr_un *ret)
 	snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
 }
 
-/* Return: 0 when the path is free to bind, after removing a dead socket. */
-static int remove_stale(const char *path, char *error, size_t error_bytes)
+/* Return: 0 when somebody answers, else the negated errno of connect(). */
+static int try_connect(const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un addr;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	make_address(path, &addr);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return 0;
+	/* EAGAIN: its backlog is full, so somebody listens. */
+	return errno == EAGAIN ? 0 : -errno;
+}
+
+/*
+ * The ring of a daemon that was killed lets go of its listening socket only a
+ * while after the process is gone, so one answer is not enough.
+ */
+static bool somebody_answers(const char *path, int *ret_errno)
+{
+	const struct timespec pause_for = {.tv_nsec = 20 * NSEC_PER_MSEC};
+
+	for (unsigned int i = 0; i < 50; i++) {
+		int r = try_connect(path);
+
+		if (r) {
+			*ret_errno = -r;
+			return false;
+		}
+		nanosleep(&pause_for, NULL);
+	}
+	return true;
+}
+
+/* Return: 0 when the path is free to bind, after removing a dead socket. */
+static int remove_stale(const char *path, char *error, size_t error_bytes)
+{
 	struct stat st;
+	int err = 0;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0
@@ -112,22 +148,15 @@ static int remove_stale(const char *path, char *error, size_t error_bytes)
 	if (!S_ISSOCK(st.st_mode))
 		return fail(-ENOTSOCK, error, error_bytes,
 			    "%s: exists and is not a socket", path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fail(-errno, error, error_bytes, "socket: %s",
-			    strerror(errno));
-	make_address(path, &addr);
-	/* EAGAIN: its backlog is full, so somebody listens. */
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 ||
-	    errno == EAGAIN)
+	if (somebody_answers(path, &err))
 		return fail(-EADDRINUSE, error, error_bytes,
 			    "%s: another daemon answers there; stop it or use "
 			    "--socket",
 			    path);
-	if (errno != ECONNREFUSED)
-		return fail(-errno, error, error_bytes,
+	if (err != ECONNREFUSED)
+		return fail(-err, error, error_bytes,
 			    "%s: cannot tell whether a daemon answers: %s",
-			    path, strerror(errno));
+			    path, strerror(err));
 	if (unlink(path) < 0 && errno != ENOENT)
 		return fail(-errno, error, error_bytes,
 			    "%s: cannot remove the dead socket: %s", path,

@@ -46,6 +46,15 @@ static void refuses(const struct daemon_options *options, const char *text)
 	daemon_stop(&other);
 }
 
+static void started(const struct daemon_options *options)
+{
+	bool ok = daemon_start(&d, options);
+
+	if (!ok)
+		daemon_stop(&d); /* prints its log */
+	T_REQUIRE(ok);
+}
+
 static bool allocates(const char *socket)
 {
 	struct dmaheap *dh;
@@ -85,11 +94,11 @@ static void a_dead_socket_is_replaced(void)
 	struct daemon_options o = {.config = KILL};
 	struct stat st;
 
-	T_REQUIRE(daemon_start(&d, &o));
+	started(&o);
 	daemon_kill(&d);
 	CU_ASSERT_EQUAL(stat(d.socket, &st), 0);
 	o.keep_dir = true;
-	T_REQUIRE(daemon_start(&d, &o));
+	started(&o);
 	CU_ASSERT_TRUE(allocates(d.socket));
 	CU_ASSERT_TRUE(daemon_stop(&d));
 }
@@ -100,7 +109,7 @@ static void a_second_daemon_on_a_live_socket_refuses(void)
 	char *env[] = {NULL, NULL};
 	char socket_env[128];
 
-	T_REQUIRE(daemon_start(&d, &o));
+	started(&o);
 	snprintf(socket_env, sizeof(socket_env), "DMAHEAP_SOCKET=%s", d.socket);
 	env[0] = socket_env;
 	o.no_socket = true;
@@ -116,7 +125,7 @@ static void another_kind_of_file_is_left_alone(void)
 	struct stat st;
 	FILE *f;
 
-	T_REQUIRE(daemon_start(&d, &o));
+	started(&o);
 	daemon_kill(&d);
 	unlink(d.socket);
 	f = fopen(d.socket, "we");
@@ -134,7 +143,7 @@ static void it_leaves_no_file_behind(void)
 	char socket[96], lock[128];
 	struct stat st;
 
-	T_REQUIRE(daemon_start(&d, &(struct daemon_options){.config = KILL}));
+	started(&(struct daemon_options){.config = KILL});
 	snprintf(socket, sizeof(socket), "%s", d.socket);
 	snprintf(lock, sizeof(lock), "%s.lock", socket);
 	CU_ASSERT_EQUAL(stat(socket, &st), 0);
@@ -226,7 +235,7 @@ static int start_with_stalled_request(const char *config, uint32_t stall_ms)
 					  .count = 1};
 	int sock;
 
-	T_REQUIRE(daemon_start(&d, &(struct daemon_options){.config = config}));
+	started(&(struct daemon_options){.config = config});
 	sock = raw_open(d.socket);
 	T_REQUIRE(sock >= 0);
 	T_REQUIRE(raw_call(sock, DMAHEAP_OP_INJECT, &inject, sizeof(inject),
@@ -289,7 +298,7 @@ static bool status_has(const char *line)
 
 static void no_privilege_is_left(void)
 {
-	T_REQUIRE(daemon_start(&d, &(struct daemon_options){.config = KILL}));
+	started(&(struct daemon_options){.config = KILL});
 	CU_ASSERT_TRUE(status_has("CapEff:\t0000000000000000"));
 	CU_ASSERT_TRUE(status_has("CapPrm:\t0000000000000000"));
 	CU_ASSERT_TRUE(status_has("CapBnd:\t0000000000000000"));
