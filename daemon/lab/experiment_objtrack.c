@@ -371,10 +371,13 @@ static void conclude_cost(const struct objtrack_result *r,
 			r->on_ns, r->off_ns);
 	if (r->daemon[0].per_s > 0)
 		report_conclude(report,
-				"A request of the daemon takes %.1f %% more "
-				"CPU time with it on than off.",
-				-fall_percent(r->daemon[0].cpu_us,
-					      r->daemon[1].cpu_us));
+				"A request costs the daemon %.1f us of CPU "
+				"time with it off, %.1f us with it on: %s.",
+				r->daemon[0].cpu_us, r->daemon[1].cpu_us,
+				r->daemon[1].cpu_us <=
+						1.02 * r->daemon[0].cpu_us
+					? "no more than 2 %"
+					: "more than 2 %");
 }
 
 void objtrack_report(const struct objtrack_result *r, struct report *report)

@@ -79,7 +79,7 @@ static void report_cpu(const struct usage_result *r, struct report *report)
 		.policy = "per row",
 		.seed = r->params.seed,
 		.profile = "this host",
-		.kind = "measured",
+		.kind = "CPU time measured, least of three rounds",
 	};
 
 	report_table(report,
@@ -126,7 +126,7 @@ static void report_recording(const struct usage_result *r,
 	char title[160];
 
 	measured.profile = "this host";
-	measured.kind = "measured, sums";
+	measured.kind = "CPU time measured, sums of frames";
 	(void)snprintf(title, sizeof(title),
 		       "A recording in low memory: %u frames of %" PRIu64
 		       " MiB, 30 a second, %u held; device's side",

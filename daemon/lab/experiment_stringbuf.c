@@ -316,6 +316,7 @@ void stringbuf_report(const struct stringbuf_result *r, struct report *report)
 {
 	const struct report_context context = {
 		.policy = "none",
+		.seed = r->params.seed,
 		.profile = "this host",
 		.kind = "ns of CPU time measured, reallocations and bytes "
 			"counted",
@@ -343,13 +344,13 @@ void stringbuf_report(const struct stringbuf_result *r, struct report *report)
 static int run(const struct experiment_options *options, struct report *report,
 	       struct strbuf *why)
 {
-	const struct stringbuf_params params = {.n_strings = 200,
+	const struct stringbuf_params params = {.seed = options->seed,
+						.n_strings = 200,
 						.n_appends = 1000,
 						.n_rounds = 5};
 	struct stringbuf_result result;
 	int r = stringbuf_measure(&params, &result);
 
-	(void)options; /* nothing here is random */
 	if (r) {
 		strbuf_append(why, "no memory");
 		return r;

@@ -27,6 +27,7 @@ enum stringbuf_loop {
 };
 
 struct stringbuf_params {
+	uint64_t seed;          /* printed only: nothing here is random */
 	unsigned int n_strings; /* per round */
 	unsigned int n_appends; /* of one byte, per string */
 	unsigned int n_rounds;  /* the median round counts */

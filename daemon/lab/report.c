@@ -257,16 +257,20 @@ static void render_cells(const char *cells, const size_t *widths,
 			 struct strbuf *sb)
 {
 	const char *cell;
-	size_t len;
+	size_t len, owed = 0; /* blanks, written only if something follows */
 
 	for (size_t i = 0; next_cell(&cells, &cell, &len); i++) {
-		int pad = (int)(widths[i] - text_width(cell, len));
+		size_t pad = widths[i] - text_width(cell, len);
 		bool right = i > 0 && looks_like_a_number(cell, len);
 
-		strbuf_append(sb, "  %*s%.*s", right ? pad : 0, "", (int)len,
-			      cell);
-		if (!right && cells)
-			strbuf_append(sb, "%*s", pad, "");
+		owed += 2;
+		if (len == 0) {
+			owed += pad;
+			continue;
+		}
+		owed += right ? pad : 0;
+		strbuf_append(sb, "%*s%.*s", (int)owed, "", (int)len, cell);
+		owed = right ? 0 : pad;
 	}
 	strbuf_append_char(sb, '\n');
 }

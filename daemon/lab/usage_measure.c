@@ -15,6 +15,7 @@
 #define PAGE_BYTES        4096u
 #define HUGE_BYTES        MIB(2)
 #define CREATE_TIMEOUT_MS 10000
+#define ROUNDS            3
 
 struct usage_host {
 	struct backing *backing;
@@ -209,10 +210,11 @@ static uint64_t read_anywhere(const volatile uint64_t *p, size_t len,
 	return sum;
 }
 
-/* What a step took since *@start, which then is now. */
+/* What a step took since *@start, which then is now: of CPU time, so that what
+ * else the machine does does not count. */
 static uint64_t lap(uint64_t *start)
 {
-	uint64_t now = clock_now_ns(), ns = now - *start;
+	uint64_t now = clock_thread_cpu_ns(), ns = now - *start;
 
 	*start = now;
 	return ns;
@@ -221,7 +223,7 @@ static uint64_t lap(uint64_t *start)
 static int use(int fd, size_t len, uint64_t seed, struct usage_times *ret)
 {
 	volatile uint64_t keep; /* what is read must not be optimised away */
-	uint64_t t = clock_now_ns();
+	uint64_t t = clock_thread_cpu_ns();
 	void *p = map_congruent(fd, len);
 
 	if (p == MAP_FAILED)
@@ -241,6 +243,29 @@ static int use(int fd, size_t len, uint64_t seed, struct usage_times *ret)
 	return 0;
 }
 
+static void keep_least(struct usage_times *least, const struct usage_times *t)
+{
+	least->map_ns = MIN(least->map_ns, t->map_ns);
+	least->touch_ns = MIN(least->touch_ns, t->touch_ns);
+	least->write_ns = MIN(least->write_ns, t->write_ns);
+	least->read_ns = MIN(least->read_ns, t->read_ns);
+	least->random_ns = MIN(least->random_ns, t->random_ns);
+	least->unmap_ns = MIN(least->unmap_ns, t->unmap_ns);
+}
+
+/* The least of some rounds: each maps the same memory anew. */
+static int use_again(int fd, size_t len, uint64_t seed, struct usage_times *ret)
+{
+	struct usage_times times = {0};
+	int r = use(fd, len, seed, ret);
+
+	for (int i = 1; r == 0 && i < ROUNDS; i++) {
+		r = use(fd, len, seed, &times);
+		keep_least(ret, &times);
+	}
+	return r;
+}
+
 int usage_measure(struct usage_host *host,
 		  const uint32_t composition[POLICY_ORDER_COUNT], uint64_t seed,
 		  struct usage_times *ret, struct strbuf *why)
@@ -255,8 +280,8 @@ int usage_measure(struct usage_host *host,
 		       host->info.reason ? host->info.reason : "");
 	/* By the daemon's own descriptor: nothing is handed out, so there is no
 	 * last reference to wait for. */
-	r = use(backing_buffer_fd(bb), (size_t)backing_buffer_size(bb), seed,
-		ret);
+	r = use_again(backing_buffer_fd(bb), (size_t)backing_buffer_size(bb),
+		      seed, ret);
 	if (r)
 		strbuf_append(why, "mmap: %s", strerror(-r));
 	backing_drop(host->backing, bb);

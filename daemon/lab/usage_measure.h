@@ -6,7 +6,7 @@
  * what a client's use of them costs: first touch, sequential and random access,
  * unmapping.
  *
- * Units:     *_bytes; *_ns measured.
+ * Units:     *_bytes; *_ns of CPU time, measured.
  * Ownership: usage_host_free() ends the backing; buffers are gone when
  *            usage_measure() returns.
  * Threads:   the main thread; the backing has its workers.
