@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -397,12 +398,19 @@ int main(int argc, char **argv)
 		CU_SUITE_INFO_NULL,
 	};
 
+	int lock;
+
 	if (geteuid() != 0 || access("/proc/kpageflags", R_OK) != 0)
 		t_skip("needs root and /proc/kpageflags");
 	if (access("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/"
 		   "shmem_enabled",
 		   W_OK) != 0)
 		t_skip("needs writable per-size THP switches (Linux 6.11)");
+	/* The switches are the host's: one such program at a time. */
+	lock = open("/run/dmaheap-test-thp.lock", O_RDWR | O_CREAT | O_CLOEXEC,
+		    0600);
+	if (lock < 0 || flock(lock, LOCK_EX) < 0)
+		t_skip("cannot lock /run/dmaheap-test-thp.lock");
 	snprintf(state_file, sizeof(state_file), "/run/dmaheap-test-%d.state",
 		 (int)getpid());
 	return t_main(argc, argv, suites);
