@@ -38,13 +38,13 @@ int backing_adopt(struct backing *b, int fd, struct backing_buffer **ret,
 	bb = backing_buffer_new(b, ret_id->size_bytes, ret_id->uid, 0);
 	if (!bb)
 		return err_raise(-ENOMEM);
-	bb->own = TAKE_FD(own);
+	bb->watched.own = TAKE_FD(own);
 	bb->dev = st.st_dev;
 	bb->ino = st.st_ino;
 	bb->state = BUFFER_LIVE;
 	bb->kind = st.st_blksize >= (blksize_t)MIB(2) ? BACKING_HUGETLB
 						      : BACKING_PLAIN;
-	buffer_enter(b, bb, lifetime_watch(b->lifetime, bb->own));
+	buffer_enter(b, bb, lifetime_watch(b->lifetime, bb->watched.own));
 	buffer_arm(b, bb);
 	budget_add_resident(b->budget, bb->size_bytes);
 	*ret = bb;

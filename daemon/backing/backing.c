@@ -55,7 +55,7 @@ static void on_released(void *ctx, struct watched *w, bool late)
 	bb->state = BUFFER_IDLE;
 	b->late_releases += late;
 	/* The owner is told after all events were read: it may drop others. */
-	list_add_tail(&b->released, &bb->released_link);
+	list_add_tail(&b->released, &bb->watched.due_link);
 }
 
 static int add_event(struct backing *b, int fd)
@@ -177,7 +177,7 @@ static void tell_released(struct backing *b)
 	struct backing_buffer *bb;
 
 	while ((first = list_first(&b->released)) != NULL) {
-		bb = list_entry(first, struct backing_buffer, released_link);
+		bb = list_entry(first, struct backing_buffer, watched.due_link);
 		list_remove(first);
 		b->ops.last_reference(b->ctx, bb);
 	}
@@ -269,7 +269,7 @@ static void free_jobs(struct backing *b, struct job *job)
 	for (; job; job = next) {
 		next = job->next;
 		bb = container_of(job, struct backing_buffer, job);
-		if (bb->making)
+		if (bb->state == BUFFER_CREATING)
 			create_end(b, bb);
 		else if (bb->state == BUFFER_RECYCLING)
 			buffer_leave(b, bb);
@@ -341,7 +341,7 @@ void backing_buffer_file(const struct backing_buffer *bb, dev_t *ret_dev,
 
 int backing_buffer_fd(const struct backing_buffer *bb)
 {
-	return bb->own;
+	return bb->watched.own;
 }
 
 void backing_get_stats(struct backing *b, struct backing_stats *ret)

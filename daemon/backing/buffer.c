@@ -24,7 +24,7 @@ void buffer_enter(struct backing *b, struct backing_buffer *bb, int wd)
 {
 	bb->next = NULL;
 	*find(b, bb->dev, bb->ino) = bb;
-	lifetime_add(b->lifetime, &bb->watched, bb->own, wd);
+	lifetime_add(b->lifetime, &bb->watched, bb->watched.own, wd);
 	b->n_buffers++;
 }
 
@@ -32,7 +32,6 @@ void buffer_leave(struct backing *b, struct backing_buffer *bb)
 {
 	*find(b, bb->dev, bb->ino) = bb->next;
 	lifetime_remove(b->lifetime, &bb->watched);
-	list_remove(&bb->released_link);
 	if (bb->state == BUFFER_PARKED) {
 		b->n_parked--;
 		b->parked_bytes -= bb->size_bytes;
@@ -49,19 +48,19 @@ struct backing_buffer *backing_buffer_new(struct backing *b, uint64_t bytes,
 		return NULL;
 	bb->backing = b;
 	bb->size_bytes = bytes;
-	bb->own = -1;
+	bb->watched.own = -1;
 	bb->job.uid = uid;
 	bb->job.client = client;
 	bb->job.small = bytes <= BUFFER_SMALL_BYTES;
-	list_init(&bb->released_link);
 	list_init(&bb->watched.due_link);
 	return bb;
 }
 
 void backing_buffer_free(struct backing_buffer *bb)
 {
-	fd_close(bb->own);
-	free(bb->making);
+	fd_close(bb->watched.own);
+	if (bb->state == BUFFER_CREATING)
+		free(bb->making);
 	free(bb);
 }
 

@@ -58,19 +58,21 @@ struct making {
 
 struct backing_buffer {
 	struct job job;
-	struct watched watched;
+	struct watched watched; /* its due_link also in backing::released */
 	struct backing *backing;
-	struct backing_buffer *next;    /* backing::by_ino */
-	struct list_node released_link; /* backing::released */
+	struct backing_buffer *next; /* backing::by_ino */
 	void *owner;
-	struct making *making;    /* while CREATING */
-	backing_recycled_fn done; /* while RECYCLING; NULL: none wanted */
-	void *ctx;
+	union {
+		struct making *making;            /* while CREATING */
+		struct {                          /* while RECYCLING */
+			backing_recycled_fn done; /* NULL: none wanted */
+			void *ctx;
+		};
+	};
 	uint64_t size_bytes;
 	uint64_t done_bytes; /* of the job in hand */
 	dev_t dev;
 	ino_t ino;
-	int own;
 	uint8_t state;    /* enum buffer_state */
 	uint8_t kind;     /* enum backing_kind */
 	uint8_t recycled; /* enum backing_recycled: the job's result */
@@ -78,7 +80,6 @@ struct backing_buffer {
 	bool lesser;      /* a part is not of 2 MiB folios and could be */
 	bool probe;       /* being dropped: look for pages that are held */
 	bool pinned;      /* there was one */
-	bool late;        /* found by the sweep */
 	atomic_bool cancelled;
 };
 

@@ -140,7 +140,6 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 		return;
 	}
 	bb->state = BUFFER_READY;
-	bb->making = NULL; /* the callback may open it, or drop it */
 	list_remove(&m->link);
 	b->n_creating--;
 	buffer_enter(b, bb, m->wd);

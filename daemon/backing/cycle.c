@@ -18,10 +18,12 @@ int backing_open(struct backing *b, struct backing_buffer *bb,
 
 	assert(bb->state == BUFFER_READY || bb->state == BUFFER_LIVE ||
 	       bb->state == BUFFER_PARKED);
-	if (bb->state == BUFFER_PARKED && !memfd_lease_give(bb->own))
+	if (bb->state == BUFFER_PARKED && !memfd_lease_give(bb->watched.own))
 		return BACKING_E_BROKEN;
-	r = memfd_open_own(b->fd_directory, bb->own, fd_flags & O_ACCMODE, &fd);
-	if (r && bb->state == BUFFER_PARKED && memfd_lease_take(bb->own))
+	r = memfd_open_own(b->fd_directory, bb->watched.own,
+			   fd_flags & O_ACCMODE, &fd);
+	if (r && bb->state == BUFFER_PARKED &&
+	    memfd_lease_take(bb->watched.own))
 		return BACKING_E_BROKEN;
 	if (r == -EMFILE || r == -ENFILE)
 		return BACKING_E_FDS;
@@ -48,7 +50,7 @@ void backing_recycle(struct backing *b, struct backing_buffer *bb,
 		     backing_recycled_fn done, void *ctx)
 {
 	assert(bb->state == BUFFER_IDLE || is_droppable_live(b, bb));
-	list_remove(&bb->released_link);
+	list_remove(&bb->watched.due_link);
 	bb->state = BUFFER_RECYCLING;
 	bb->done = done;
 	bb->ctx = ctx;

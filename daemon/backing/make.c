@@ -123,7 +123,7 @@ static int start(struct backing_buffer *bb, struct making *m)
 	snprintf(name, sizeof(name), "dmaheap:%s:%" PRIu64, m->heap,
 		 m->spec.id);
 	r = memfd_make(name, bb->size_bytes, bb->kind == BACKING_HUGETLB,
-		       &bb->own);
+		       &bb->watched.own);
 	if (r)
 		return explain(m, r);
 	r = budget_reserve(bb->backing->budget, budget_source(bb),
@@ -165,8 +165,8 @@ static int fill(struct backing_buffer *bb, struct making *m,
 			       m->error);
 	if (r)
 		return r;
-	r = fill_piece(&worker->window, bb->own, (enum backing_kind)bb->kind,
-		       &piece, &lesser);
+	r = fill_piece(&worker->window, bb->watched.own,
+		       (enum backing_kind)bb->kind, &piece, &lesser);
 	budget_chunk_end(budget, piece.len_bytes, r == 0);
 	if (r)
 		return explain(m, r);
@@ -192,7 +192,7 @@ static void set_identity(struct backing_buffer *bb, const struct making *m)
 		id.blocks[m->runs[i].order] += m->runs[i].n_blocks;
 	/* Without it (hugetlb, or a kernel that lacks it) only a restart of the
 	 * daemon suffers: it cannot adopt the buffer. */
-	(void)memfd_write_identity(bb->own, &id);
+	(void)memfd_write_identity(bb->watched.own, &id);
 }
 
 static int finish(struct backing_buffer *bb, struct making *m)
@@ -200,9 +200,9 @@ static int finish(struct backing_buffer *bb, struct making *m)
 	struct stat st;
 	uint64_t n_fallbacks;
 
-	if (fstat(bb->own, &st) < 0)
+	if (fstat(bb->watched.own, &st) < 0)
 		return explain(m, -errno);
-	if (!memfd_is_whole(bb->own, bb->size_bytes)) {
+	if (!memfd_is_whole(bb->watched.own, bb->size_bytes)) {
 		snprintf(m->error, sizeof(m->error),
 			 "the kernel left %" PRIu64 " of %" PRIu64
 			 " bytes unfilled",
@@ -220,7 +220,7 @@ static int finish(struct backing_buffer *bb, struct making *m)
 	bb->dev = st.st_dev;
 	bb->ino = st.st_ino;
 	set_identity(bb, m);
-	m->wd = lifetime_watch(bb->backing->lifetime, bb->own);
+	m->wd = lifetime_watch(bb->backing->lifetime, bb->watched.own);
 	return 0;
 }
 
@@ -228,9 +228,9 @@ static void undo(struct backing_buffer *bb, struct making *m)
 {
 	struct budget *budget = bb->backing->budget;
 
-	if (bb->own >= 0)
-		(void)memfd_punch(bb->own, 0, bb->size_bytes);
-	bb->own = fd_close(bb->own);
+	if (bb->watched.own >= 0)
+		(void)memfd_punch(bb->watched.own, 0, bb->size_bytes);
+	bb->watched.own = fd_close(bb->watched.own);
 	budget_sub_resident(budget, bb->done_bytes);
 	if (m->reserved)
 		budget_unreserve(budget, bb->size_bytes - bb->done_bytes);

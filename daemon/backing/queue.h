@@ -31,10 +31,12 @@ struct job {
 	enum job_result (*step)(struct job *job, struct worker *worker);
 	uint64_t client;
 	uid_t uid;
-	bool small;            /* all of it takes less than a step */
-	bool quiet;            /* nobody waits for it: see workers.h */
-	struct list_node link; /* queue_flow::jobs */
-	struct job *next;      /* workers::inbox or workers::done */
+	bool small; /* all of it takes less than a step */
+	bool quiet; /* nobody waits for it: see workers.h */
+	union {
+		struct list_node link; /* queue_flow::jobs */
+		struct job *next;      /* workers::inbox or workers::done */
+	};
 };
 
 struct queue_flow {

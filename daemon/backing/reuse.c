@@ -27,9 +27,9 @@ static bool is_pinned(const struct backing_buffer *bb, uint64_t offset_bytes)
 {
 	struct stat before, after;
 
-	return fstat(bb->own, &before) == 0 &&
-	       memfd_punch(bb->own, offset_bytes, KIB(4)) == 0 &&
-	       fstat(bb->own, &after) == 0 &&
+	return fstat(bb->watched.own, &before) == 0 &&
+	       memfd_punch(bb->watched.own, offset_bytes, KIB(4)) == 0 &&
+	       fstat(bb->watched.own, &after) == 0 &&
 	       before.st_blocks == after.st_blocks;
 }
 
@@ -51,15 +51,15 @@ enum job_result drop_step(struct job *job, struct worker *worker _unused_)
 	if (bb->done_bytes == 0)
 		bb->probe = (bb->kind == BACKING_COLLAPSE ||
 			     bb->kind == BACKING_FOLIO) &&
-			    memfd_is_whole(bb->own, bb->size_bytes);
+			    memfd_is_whole(bb->watched.own, bb->size_bytes);
 	if (bb->probe)
 		look_for_pins(bb, len);
 	/* It cannot fail for a sealed memfd; if it did, close frees as well. */
-	(void)memfd_punch(bb->own, bb->done_bytes, len);
+	(void)memfd_punch(bb->watched.own, bb->done_bytes, len);
 	bb->done_bytes += len;
 	if (bb->done_bytes < bb->size_bytes)
 		return JOB_MORE;
-	bb->own = fd_close(bb->own);
+	bb->watched.own = fd_close(bb->watched.own);
 	budget_sub_resident(bb->backing->budget, bb->size_bytes);
 	return JOB_DONE;
 }
@@ -89,11 +89,11 @@ static int recycle_chunk(struct backing_buffer *bb, struct worker *worker)
 	int r;
 
 	if (!bb->zeroed)
-		r = fill_zero(&worker->window, bb->own,
+		r = fill_zero(&worker->window, bb->watched.own,
 			      (enum backing_kind)bb->kind, bb->done_bytes, len);
 	else
-		r = fill_collapse(&worker->window, bb->own, bb->done_bytes,
-				  len);
+		r = fill_collapse(&worker->window, bb->watched.own,
+				  bb->done_bytes, len);
 	if (bb->zeroed && r && r != -EAGAIN) {
 		/* No free 2 MiB block now: it stays as it is, and good. */
 		bb->done_bytes = bb->size_bytes;
@@ -124,7 +124,7 @@ enum job_result recycle_step(struct job *job, struct worker *worker)
 		return turn_into_drop(bb, BACKING_DROPPED_NEVER, worker);
 	/* Holes cost nothing to look for, and filling them would. */
 	if (bb->done_bytes == 0 && !bb->zeroed &&
-	    !memfd_is_whole(bb->own, bb->size_bytes))
+	    !memfd_is_whole(bb->watched.own, bb->size_bytes))
 		return turn_into_drop(bb, BACKING_DROPPED_HOLES, worker);
 	r = recycle_chunk(bb, worker);
 	if (r == -EAGAIN)
@@ -133,7 +133,7 @@ enum job_result recycle_step(struct job *job, struct worker *worker)
 		return turn_into_drop(bb, BACKING_DROPPED_ERROR, worker);
 	if (bb->done_bytes < bb->size_bytes)
 		return JOB_MORE;
-	if (!memfd_lease_is_whole(bb->own))
+	if (!memfd_lease_is_whole(bb->watched.own))
 		return turn_into_drop(bb, BACKING_DROPPED_OPEN, worker);
 	bb->recycled = BACKING_PARKABLE;
 	return JOB_DONE;

@@ -153,6 +153,18 @@ static void restore_from_file(int fd)
 	}
 }
 
+/* The directory of the state file, one level: /run starts out empty. */
+static void make_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[256];
+
+	if (!slash || slash == path || (size_t)(slash - path) >= sizeof(dir))
+		return;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	(void)mkdir(dir, 0755);
+}
+
 int thp_new(struct thp **ret, const char *state_file, char *reason)
 {
 	struct thp *thp = calloc(1, sizeof(*thp));
@@ -162,10 +174,12 @@ int thp_new(struct thp **ret, const char *state_file, char *reason)
 		return err_raise(-ENOMEM);
 	thp->state_fd = -1;
 	thp->state_file = strdup(state_file ? state_file : THP_STATE_FILE);
-	if (thp->state_file)
+	if (thp->state_file) {
+		make_parent(thp->state_file);
 		thp->state_fd =
 			open(thp->state_file,
 			     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	}
 	if (thp->state_fd < 0) {
 		r = -errno;
 		snprintf(reason, THP_REASON_BYTES, "manage_thp: state file: %s",

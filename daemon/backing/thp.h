@@ -18,7 +18,7 @@
 #include "base/base.h"
 
 #define THP_ORDER_MAX    9u /* 2 MiB */
-#define THP_STATE_FILE   "/run/dmaheap-thp.state"
+#define THP_STATE_FILE   "/run/dmaheap/thp.state"
 #define THP_REASON_BYTES 112u
 
 struct thp;
@@ -41,7 +41,7 @@ uint64_t thp_counter(unsigned int order, const char *name);
 
 /**
  * thp_new() - take charge of the switches
- * @state_file: NULL: THP_STATE_FILE
+ * @state_file: NULL: THP_STATE_FILE; its directory is made if it is missing
  * @reason:     receives why not, THP_REASON_BYTES
  *
  * Restores first what a daemon that crashed has left.

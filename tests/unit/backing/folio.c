@@ -243,7 +243,7 @@ static void two_daemons_do_not_share_the_switches(void)
 	T_REQUIRE(thp_new(&first, state_file, reason) == 0);
 	CU_ASSERT_EQUAL(thp_new(&second, state_file, reason), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(reason, "another daemon"));
-	CU_ASSERT_EQUAL(thp_new(&second, "/nonexistent/x", reason), -ENOENT);
+	CU_ASSERT_EQUAL(thp_new(&second, "/nonexistent/a/b", reason), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(reason, "state file"));
 	first = thp_free(first);
 }
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
 		CU_SUITE_INFO_NULL,
 	};
 
-	int lock;
+	int lock, status;
 
 	if (geteuid() != 0 || access("/proc/kpageflags", R_OK) != 0)
 		t_skip("needs root and /proc/kpageflags");
@@ -411,7 +411,10 @@ int main(int argc, char **argv)
 		    0600);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
 		t_skip("cannot lock /run/dmaheap-test-thp.lock");
-	snprintf(state_file, sizeof(state_file), "/run/dmaheap-test-%d.state",
+	snprintf(state_file, sizeof(state_file), "/run/dmaheap-test-%d/thp",
 		 (int)getpid());
-	return t_main(argc, argv, suites);
+	status = t_main(argc, argv, suites);
+	*strrchr(state_file, '/') = '\0';
+	rmdir(state_file);
+	return status;
 }
