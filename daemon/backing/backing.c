@@ -214,6 +214,15 @@ void backing_dispatch(struct backing *b)
 	dispatch_arm_timer(b, now_ns);
 }
 
+int backing_split_releases(struct backing *b)
+{
+	int fd = lifetime_event_fd(b->lifetime);
+
+	if (fd < 0 || epoll_ctl(b->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0)
+		return -1;
+	return fd;
+}
+
 void backing_collect(struct backing *b)
 {
 	finish_jobs(b, workers_take_done(b->workers));

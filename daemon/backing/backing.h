@@ -203,6 +203,17 @@ DEFINE_CLEANUP(struct backing *, backing_free);
  * It stays the backing's. */
 int backing_event_fd(const struct backing *b);
 
+/**
+ * backing_split_releases() - watch releases apart from the rest
+ *
+ * From now on backing_event_fd() is silent about descriptors that were closed;
+ * the fd returned is readable instead. Who looks at it less eagerly is not
+ * woken up by each close of a client that closes many.
+ *
+ * Return: the fd, the backing's; -1: nothing tells of closes here.
+ */
+int backing_split_releases(struct backing *b);
+
 /* Runs the callbacks that are due; never blocks. */
 void backing_dispatch(struct backing *b);
 

@@ -101,6 +101,11 @@ int loop_watch_new(struct loop_watch **ret, struct loop *loop, int fd,
 	return err_trace(r);
 }
 
+void loop_watch_pause(struct loop_watch *watch, bool paused)
+{
+	watch->loop->backend->watch_pause(watch, paused);
+}
+
 struct loop_watch *loop_watch_free(struct loop_watch *watch)
 {
 	if (watch) {

@@ -128,6 +128,9 @@ int loop_watch_new(struct loop_watch **ret, struct loop *loop, int fd,
 		   unsigned int events, loop_watch_fn fn, void *ctx)
 	_must_check_;
 
+/* Stops calling back until it is turned on again, then as if it were new. */
+void loop_watch_pause(struct loop_watch *watch, bool paused);
+
 /* Return: NULL. @watch may be NULL. */
 struct loop_watch *loop_watch_free(struct loop_watch *watch);
 DEFINE_CLEANUP(struct loop_watch *, loop_watch_free);

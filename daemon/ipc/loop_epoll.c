@@ -121,6 +121,18 @@ static void watch_ready(struct source *s, uint32_t events)
 	w->base.fn(w->base.ctx);
 }
 
+static uint32_t watch_events(const struct loop_watch *w)
+{
+	return (w->events & LOOP_READABLE ? EPOLLIN : 0u) |
+	       (w->events & LOOP_WRITABLE ? EPOLLOUT : 0u);
+}
+
+static void watch_failed(struct source *s, int r)
+{
+	(void)r;
+	watch_ready(s, 0); /* its user looks for itself */
+}
+
 static int epoll_watch_new(struct loop_watch **ret, struct loop *loop, int fd,
 			   unsigned int events, loop_watch_fn fn, void *ctx)
 {
@@ -134,10 +146,8 @@ static int epoll_watch_new(struct loop_watch **ret, struct loop *loop, int fd,
 				      .events = events,
 				      .fn = fn,
 				      .ctx = ctx};
-	source_init(&w->source, fd, watch_ready, NULL);
-	r = source_register(to_epoll(loop), &w->source,
-			    (events & LOOP_READABLE ? EPOLLIN : 0u) |
-				    (events & LOOP_WRITABLE ? EPOLLOUT : 0u));
+	source_init(&w->source, fd, watch_ready, watch_failed);
+	r = source_register(to_epoll(loop), &w->source, watch_events(&w->base));
 	if (r) {
 		free(w);
 		return err_trace(r);
@@ -151,6 +161,15 @@ static void epoll_watch_free(struct loop_watch *watch)
 	struct epoll_watch *w = container_of(watch, struct epoll_watch, base);
 
 	source_kill(to_epoll(watch->loop), &w->source);
+}
+
+static void epoll_watch_pause(struct loop_watch *watch, bool paused)
+{
+	struct epoll_watch *w = container_of(watch, struct epoll_watch, base);
+	uint32_t events = paused ? 0 : watch_events(watch);
+
+	if (w->source.registered != events)
+		source_want(to_epoll(watch->loop), &w->source, events);
 }
 
 /* ---- socket ---- */
@@ -414,6 +433,7 @@ static const struct loop_backend epoll_backend = {
 	.wait = epoll_loop_wait,
 	.watch_new = epoll_watch_new,
 	.watch_free = epoll_watch_free,
+	.watch_pause = epoll_watch_pause,
 	.socket_new = epoll_socket_new,
 	.socket_free = epoll_socket_free,
 	.socket_read = epoll_socket_read,

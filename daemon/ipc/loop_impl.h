@@ -26,6 +26,7 @@ struct loop_backend {
 	int (*watch_new)(struct loop_watch **ret, struct loop *loop, int fd,
 			 unsigned int events, loop_watch_fn fn, void *ctx);
 	void (*watch_free)(struct loop_watch *watch);
+	void (*watch_pause)(struct loop_watch *watch, bool paused);
 	int (*socket_new)(struct loop_socket **ret, struct loop *loop, int fd,
 			  const struct loop_socket_ops *ops, void *ctx);
 	void (*socket_free)(struct loop_socket *socket);

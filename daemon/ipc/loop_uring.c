@@ -77,6 +77,7 @@ struct uring_watch {
 	struct owner owner;
 	struct loop_watch base;
 	struct op poll;
+	bool paused;
 };
 
 struct uring_socket {
@@ -212,9 +213,9 @@ static void watch_done(struct op *op, int res, uint32_t cqe_flags)
 	(void)cqe_flags;
 	if (w->owner.dead)
 		return;
-	if (res >= 0)
+	if (res >= 0 && !w->paused)
 		w->base.fn(w->base.ctx);
-	if (!w->owner.dead)
+	if (!w->owner.dead && !w->paused)
 		op_start(op);
 }
 
@@ -244,6 +245,17 @@ static void uring_watch_free(struct loop_watch *watch)
 	w->owner.dead = true;
 	op_cancel(&w->poll);
 	owner_free_if_home(&w->owner);
+}
+
+static void uring_watch_pause(struct loop_watch *watch, bool paused)
+{
+	struct uring_watch *w = container_of(watch, struct uring_watch, base);
+
+	w->paused = paused;
+	if (paused)
+		op_cancel(&w->poll);
+	else
+		op_start(&w->poll);
 }
 
 /* ---- socket ---- */
@@ -546,6 +558,7 @@ static const struct loop_backend uring_backend = {
 	.wait = uring_loop_wait,
 	.watch_new = uring_watch_new,
 	.watch_free = uring_watch_free,
+	.watch_pause = uring_watch_pause,
 	.socket_new = uring_socket_new,
 	.socket_free = uring_socket_free,
 	.socket_read = uring_socket_read,

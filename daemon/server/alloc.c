@@ -543,7 +543,6 @@ void alloc_start(struct session *session, const struct request *request)
 	struct alloc *a;
 	int r;
 
-	backing_collect(s->backing); /* buffers that are parked by now */
 	if (!heap) {
 		session_refuse(session, header,
 			       outcome_errno(OUTCOME_OF_SERVER,

@@ -205,7 +205,9 @@ void live_release(struct live *live)
 
 static void last_reference(void *ctx, struct backing_buffer *bb)
 {
-	(void)ctx;
+	struct server *s = ctx;
+
+	s->n_releases++;
 	release(backing_buffer_owner(bb));
 }
 

@@ -234,6 +234,44 @@ static void on_backing(void *ctx)
 	backing_dispatch(s->backing);
 }
 
+/*
+ * A client that closes sixteen buffers would wake the loop sixteen times. So
+ * after the first close the watch pauses; what is closed meanwhile is looked at
+ * by the next request, or by a timer until there is nothing more.
+ */
+static void on_release(void *ctx)
+{
+	struct server *s = ctx;
+
+	loop_watch_pause(s->release_watch, true);
+	backing_dispatch(s->backing);
+	s->n_releases_seen = s->n_releases;
+	loop_timer_set(s->loop, &s->release,
+		       clock_now_ns() + SERVER_RELEASE_PAUSE_NS);
+}
+
+static void on_release_timer(void *ctx)
+{
+	struct server *s = ctx;
+
+	backing_dispatch(s->backing);
+	if (s->n_releases == s->n_releases_seen) {
+		loop_watch_pause(s->release_watch, false);
+		return;
+	}
+	s->n_releases_seen = s->n_releases;
+	loop_timer_set(s->loop, &s->release,
+		       clock_now_ns() + SERVER_RELEASE_PAUSE_NS);
+}
+
+void server_look_for_parked(struct server *server)
+{
+	if (server->release.armed)
+		backing_dispatch(server->backing);
+	else
+		backing_collect(server->backing);
+}
+
 void server_enter_heaps(struct server *server, struct heap_set *heaps)
 {
 	heap_set_enlist(heaps, server->slabs);
@@ -256,6 +294,19 @@ static int make_model(struct server *s, char *error, size_t error_bytes)
 	server_enter_heaps(s, s->heaps);
 	s->node_bytes = model_node_bytes(s->node);
 	return 0;
+}
+
+static int watch_backing(struct server *s)
+{
+	int release_fd = backing_split_releases(s->backing);
+	int r = loop_watch_new(&s->backing_watch, s->loop,
+			       backing_event_fd(s->backing), LOOP_READABLE,
+			       on_backing, s);
+
+	if (r || release_fd < 0)
+		return err_trace(r);
+	return loop_watch_new(&s->release_watch, s->loop, release_fd,
+			      LOOP_READABLE, on_release, s);
 }
 
 static int make_backing(struct server *s, char *error, size_t error_bytes)
@@ -283,9 +334,7 @@ static int make_backing(struct server *s, char *error, size_t error_bytes)
 	}
 	backing_get_stats(s->backing, &st);
 	s->lifetime = st.lifetime;
-	return loop_watch_new(&s->backing_watch, s->loop,
-			      backing_event_fd(s->backing), LOOP_READABLE,
-			      on_backing, s);
+	return watch_backing(s);
 }
 
 static int make_loop(struct server *s, enum options_loop wanted, char *error,
@@ -308,6 +357,7 @@ static int make_loop(struct server *s, enum options_loop wanted, char *error,
 		log_info("loop name=%s reason=\"%s\"", loop_name(s->loop),
 			 reason);
 	loop_timer_init(&s->pump, session_pump, s);
+	loop_timer_init(&s->release, on_release_timer, s);
 	loop_timer_init(&s->refill, refill, s);
 	loop_timer_init(&s->refresh, stats_timer, s);
 	loop_timer_init(&s->deadline, drain_deadline, s);
@@ -508,6 +558,7 @@ struct server *server_free(struct server *server)
 	server->pressure = pressure_control_free(server->pressure);
 	listen_fini(&server->socket);
 	forget_buffers(server);
+	server->release_watch = loop_watch_free(server->release_watch);
 	server->backing_watch = loop_watch_free(server->backing_watch);
 	server->backing = backing_free(server->backing);
 	server->heaps = heap_set_free(server->heaps);
@@ -516,6 +567,7 @@ struct server *server_free(struct server *server)
 	fd_close(server->signal_fd);
 	if (server->loop) {
 		loop_timer_clear(server->loop, &server->pump);
+		loop_timer_clear(server->loop, &server->release);
 		loop_timer_clear(server->loop, &server->refill);
 		loop_timer_clear(server->loop, &server->refresh);
 		loop_timer_clear(server->loop, &server->deadline);

@@ -57,6 +57,7 @@ struct server {
 	struct loop *loop;
 	struct listener *listener;
 	struct loop_watch *backing_watch;
+	struct loop_watch *release_watch; /* of closes; NULL: none tell */
 	struct loop_watch *signal_watch;
 	int signal_fd;
 
@@ -71,6 +72,9 @@ struct server {
 	struct loop_timer pump;     /* serves the queue in the next round */
 	struct loop_timer refill;   /* of the page pools */
 	struct loop_timer refresh;  /* of the stats segment */
+	struct loop_timer release;  /* armed: the release watch is paused */
+	uint64_t n_releases;        /* buffers whose last reference went */
+	uint64_t n_releases_seen;   /* by the release timer */
 	struct loop_timer deadline; /* of draining */
 	bool draining;
 
@@ -149,6 +153,17 @@ uint64_t server_node_time(const struct server *server);
 
 /* With clock = event a release must be through before the next request. */
 bool server_must_wait(struct server *server);
+
+/*
+ * How long closes may go unnoticed while clients close often and ask nothing.
+ * Not shorter than a tick: a timer before the next tick is programmed into the
+ * hardware at each wait, which costs more than the wake-ups that it spares.
+ */
+#define SERVER_RELEASE_PAUSE_NS (10 * NSEC_PER_MSEC)
+
+/* Notices what clients have closed and what was recycled, so that a request
+ * finds it parked. Cheap when there is nothing. */
+void server_look_for_parked(struct server *server);
 
 /* Serve the queue soon. */
 void server_kick(struct server *server);

@@ -174,6 +174,7 @@ static void dispatch(struct session *session, const struct request *request)
 	struct quota_denial denial;
 
 	s->n_requests++;
+	server_look_for_parked(s);
 	if (quota_request(session->charge.account, request->received_ns,
 			  &denial)) {
 		session_deny(session, &request->codec.header, &denial);
