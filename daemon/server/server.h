@@ -159,7 +159,7 @@ bool server_must_wait(struct server *server);
  * Not shorter than a tick: a timer before the next tick is programmed into the
  * hardware at each wait, which costs more than the wake-ups that it spares.
  */
-#define SERVER_RELEASE_PAUSE_NS (10 * NSEC_PER_MSEC)
+#define SERVER_RELEASE_PAUSE_NS (5 * NSEC_PER_MSEC)
 
 /* Notices what clients have closed and what was recycled, so that a request
  * finds it parked. Cheap when there is nothing. */

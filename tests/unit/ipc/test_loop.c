@@ -162,6 +162,44 @@ static void a_watch_may_be_freed_by_its_callback(void)
 	CU_ASSERT_PTR_NULL(watch);
 }
 
+static void on_pause(void *ctx)
+{
+	(void)ctx;
+	n_ready++;
+	loop_watch_pause(watch, true);
+}
+
+static void a_paused_watch_is_silent_until_turned_on(void)
+{
+	n_ready = 0;
+	event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	CU_ASSERT_EQUAL(loop_watch_new(&watch, loop, event_fd, LOOP_READABLE,
+				       on_pause, NULL),
+			0);
+	test_loop_run_for(loop, 5);
+	CU_ASSERT_EQUAL(n_ready, 1); /* it pauses itself */
+	loop_watch_pause(watch, false);
+	test_loop_run_for(loop, 5);
+	CU_ASSERT_EQUAL(n_ready, 2);
+	loop_watch_pause(watch, false);
+	loop_watch_pause(watch, true);
+	test_loop_run_for(loop, 5);
+	CU_ASSERT_EQUAL(n_ready, 2);
+	/* In flight with nothing to tell, then off and on in one round. */
+	CU_ASSERT_EQUAL(read(event_fd, &(uint64_t){0}, 8), 8);
+	loop_watch_pause(watch, false);
+	test_loop_run_for(loop, 2);
+	loop_watch_pause(watch, true);
+	loop_watch_pause(watch, false);
+	test_loop_run_for(loop, 2);
+	CU_ASSERT_EQUAL(n_ready, 2);
+	CU_ASSERT_EQUAL(write(event_fd, &(uint64_t){1}, 8), 8);
+	test_loop_run_for(loop, 5);
+	CU_ASSERT_EQUAL(n_ready, 3);
+	watch = loop_watch_free(watch);
+	event_fd = fd_close(event_fd);
+}
+
 static void on_free_both(void *ctx)
 {
 	(void)ctx;
@@ -663,6 +701,8 @@ int main(int argc, char **argv)
 		{"a timer is never early", a_timer_is_never_early},
 		{"a watch is called while the fd is ready",
 		 a_watch_is_called_while_the_fd_is_ready},
+		{"a paused watch is silent until turned on",
+		 a_paused_watch_is_silent_until_turned_on},
 		{"a watch may be freed by its callback",
 		 a_watch_may_be_freed_by_its_callback},
 		{"a watch may be freed by another of the same round",
