@@ -225,10 +225,10 @@ static int search(struct ctl *ctl, const struct dmaheap_buffer_record *list,
 
 static int run(struct ctl *ctl, int argc, char **argv)
 {
-	struct dmaheap_buffer_record *list;
+	struct dmaheap_buffer_record *list = NULL;
 	struct holders *h = NULL;
 	int r = CTL_OK;
-	size_t n;
+	size_t n = 0;
 
 	(void)argc;
 	(void)argv;

@@ -2,8 +2,9 @@
 /*
  * Two passes over each process: its fds, which stat() names by device and
  * inode, and its maps, which give both in text. Each pair that is a buffer's
- * adds to the holder of that record and process; a process is read to its end
- * before the next, so its holder is the last one of the record's list.
+ * adds to an entry for that record and process. All entries lie in one array;
+ * those of a record are chained, the newest first, and a process is read to its
+ * end before the next, so its entry, if any, is the first of the chain.
  */
 #include "ctl/holders.h"
 
@@ -11,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-struct list {
-	struct holder *holders;
-	size_t n, capacity;
+#define NONE SIZE_MAX
+
+struct entry {
+	struct holder holder;
+	size_t next; /* of the same record, or NONE */
 };
 
 /* Records by inode, for the binary search. */
@@ -30,9 +34,11 @@ struct key {
 };
 
 struct holders {
-	struct list *lists; /* one per record */
 	struct key *keys;
+	size_t *first; /* by record: its newest entry, or NONE */
 	size_t n_records;
+	struct entry *entries;
+	size_t n_entries, capacity;
 	unsigned int n_hidden;
 };
 
@@ -47,31 +53,37 @@ static int compare(const void *left, const void *right)
 	return 0;
 }
 
+static bool grow(struct holders *h)
+{
+	size_t capacity = h->capacity ? 2 * h->capacity : 64;
+	struct entry *more = realloc(h->entries, capacity * sizeof(*more));
+
+	if (!more)
+		return false;
+	h->entries = more;
+	h->capacity = capacity;
+	return true;
+}
+
 /* The holder for @pid of the buffer @dev:@ino; NULL when it is no buffer. */
 static struct holder *holder_of(struct holders *h, dev_t dev, ino_t ino,
 				pid_t pid)
 {
 	struct key key = {.dev = dev, .ino = ino}, *found;
-	struct list *list;
+	size_t *first;
 
 	found = bsearch(&key, h->keys, h->n_records, sizeof(key), compare);
 	if (!found)
 		return NULL;
-	list = &h->lists[found->record];
-	if (list->n > 0 && list->holders[list->n - 1].pid == pid)
-		return &list->holders[list->n - 1];
-	if (list->n == list->capacity) {
-		size_t capacity = list->capacity ? 2 * list->capacity : 4;
-		struct holder *more =
-			realloc(list->holders, capacity * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		list->holders = more;
-		list->capacity = capacity;
-	}
-	list->holders[list->n] = (struct holder){.pid = pid};
-	return &list->holders[list->n++];
+	first = &h->first[found->record];
+	if (*first != NONE && h->entries[*first].holder.pid == pid)
+		return &h->entries[*first].holder;
+	if (h->n_entries == h->capacity && !grow(h))
+		return NULL;
+	h->entries[h->n_entries] =
+		(struct entry){.holder = {.pid = pid}, .next = *first};
+	*first = h->n_entries++;
+	return &h->entries[*first].holder;
 }
 
 /* Return: false when the process may not be looked into. */
@@ -132,7 +144,8 @@ static void search_maps(struct holders *h, int process, pid_t pid)
 	fclose(file);
 }
 
-static void name_holders(struct holders *h, int process, pid_t pid)
+/* Names the entries from @from on, which are all of this process. */
+static void name_holders(struct holders *h, int process, size_t from)
 {
 	int fd = openat(process, "comm", O_RDONLY | O_CLOEXEC);
 	char comm[16] = "";
@@ -144,17 +157,13 @@ static void name_holders(struct holders *h, int process, pid_t pid)
 	close(fd);
 	if (n > 0)
 		comm[strcspn(comm, "\n")] = '\0';
-	for (size_t i = 0; i < h->n_records; i++) {
-		struct list *list = &h->lists[i];
-
-		if (list->n > 0 && list->holders[list->n - 1].pid == pid)
-			memcpy(list->holders[list->n - 1].comm, comm,
-			       sizeof(comm));
-	}
+	for (size_t i = from; i < h->n_entries; i++)
+		memcpy(h->entries[i].holder.comm, comm, sizeof(comm));
 }
 
 static void search_process(struct holders *h, int proc, const char *name)
 {
+	size_t from = h->n_entries;
 	pid_t pid = atoi(name);
 	int process = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -162,7 +171,7 @@ static void search_process(struct holders *h, int proc, const char *name)
 		return; /* it has ended */
 	if (search_fds(h, process, pid)) {
 		search_maps(h, process, pid);
-		name_holders(h, process, pid);
+		name_holders(h, process, from);
 	} else {
 		h->n_hidden++;
 	}
@@ -192,14 +201,16 @@ struct holders *holders_find(const struct dmaheap_buffer_record *records,
 	if (!h)
 		return NULL;
 	h->n_records = n;
-	h->lists = calloc(n + 1, sizeof(*h->lists));
+	h->first = calloc(n + 1, sizeof(*h->first));
 	h->keys = calloc(n + 1, sizeof(*h->keys));
-	if (!h->lists || !h->keys)
+	if (!h->first || !h->keys)
 		return holders_free(h);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		h->first[i] = NONE;
 		h->keys[i] = (struct key){.dev = records[i].dev,
 					  .ino = records[i].ino,
 					  .record = i};
+	}
 	qsort(h->keys, n, sizeof(*h->keys), compare);
 	return search_all(h, daemon_pid) ? h : holders_free(h);
 }
@@ -207,9 +218,11 @@ struct holders *holders_find(const struct dmaheap_buffer_record *records,
 const struct holder *holders_get(const struct holders *h, size_t record,
 				 size_t i)
 {
-	const struct list *list = &h->lists[record];
+	size_t at = h->first[record];
 
-	return i < list->n ? &list->holders[i] : NULL;
+	while (at != NONE && i-- > 0)
+		at = h->entries[at].next;
+	return at == NONE ? NULL : &h->entries[at].holder;
 }
 
 unsigned int holders_hidden(const struct holders *h)
@@ -221,9 +234,8 @@ struct holders *holders_free(struct holders *h)
 {
 	if (!h)
 		return NULL;
-	for (size_t i = 0; h->lists && i < h->n_records; i++)
-		free(h->lists[i].holders);
-	free(h->lists);
+	free(h->entries);
+	free(h->first);
 	free(h->keys);
 	free(h);
 	return NULL;

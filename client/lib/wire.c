@@ -28,11 +28,10 @@ static bool is_gone(int err)
 static void attach_fds(struct msghdr *msg, union wire_control *control,
 		       const int *fds, size_t n_fds)
 {
-	struct cmsghdr *cmsg;
+	struct cmsghdr *cmsg = &control->align; /* the first and only one */
 
 	msg->msg_control = control->bytes;
 	msg->msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-	cmsg = CMSG_FIRSTHDR(msg);
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
