@@ -54,9 +54,12 @@ static void put_block(void *ctx, uint64_t pfn, unsigned int order)
 
 void parked_break_up(struct buffer *buffer, enum parked_to to)
 {
-	struct heap *heap = buffer->heap;
-	struct heap_set *set = heap->set;
+	struct heap *heap;
+	struct heap_set *set;
 
+	assert(buffer);
+	heap = buffer->heap;
+	set = heap->set;
 	parked_remove(buffer);
 	if (set->ops && set->ops->unpark)
 		set->ops->unpark(set->ctx, buffer);

@@ -338,10 +338,9 @@ static int player_open(struct player *p, const struct policy *policy)
 	if (r)
 		return err_fold(r);
 	p->n_in_set = calloc(SCENARIO_STEPS_MAX + 1, sizeof(*p->n_in_set));
-	p->out->vmstat = calloc(node_vmstat_count(), sizeof(uint64_t));
-	if (!p->n_in_set || !p->out->vmstat)
+	if (!p->n_in_set)
 		return err_raise(-ENOMEM);
-	return 0;
+	return lab_table_alloc_vmstat(p->out);
 }
 
 static void player_close(struct player *p)

@@ -517,8 +517,7 @@ static int replay_open(struct replay *r, struct trace_reader *reader)
 	e = heap_set_new(&r->heaps, r->node, &replay_ops, r);
 	if (e)
 		return err_fold(e);
-	r->out->vmstat = calloc(node_vmstat_count(), sizeof(uint64_t));
-	return r->out->vmstat ? 0 : err_raise(-ENOMEM);
+	return lab_table_alloc_vmstat(r->out);
 }
 
 static void replay_results(struct replay *r)

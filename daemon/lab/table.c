@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "mm/node.h"
 
 /* Room for one more in an array that doubles. Return: NULL: no memory. */
 static void *grow(void *array, size_t n, size_t size)
@@ -23,6 +24,12 @@ struct lab_row *lab_table_add(struct lab_table *table)
 	table->rows = rows;
 	rows[table->n_rows] = (struct lab_row){0};
 	return &rows[table->n_rows++];
+}
+
+int lab_table_alloc_vmstat(struct lab_table *table)
+{
+	table->vmstat = calloc(node_vmstat_count(), sizeof(*table->vmstat));
+	return table->vmstat ? 0 : err_raise(-ENOMEM);
 }
 
 void lab_table_fini(struct lab_table *table)

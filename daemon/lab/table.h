@@ -66,6 +66,9 @@ struct lab_summary {
 
 /* Return: the new row, zeroed, or NULL when there is no memory. */
 struct lab_row *lab_table_add(struct lab_table *table);
+/* Room for the counters. Return: 0 or -ENOMEM. */
+int lab_table_alloc_vmstat(struct lab_table *table) _must_check_;
+
 void lab_table_fini(struct lab_table *table);
 
 /* Return: the new table, zeroed, or NULL when there is no memory. */
