@@ -183,7 +183,8 @@ static void fast_isolate(struct compact_control *cc)
 	};
 	uint32_t found = NO_PFN;
 
-	if (cc->order <= 0)
+	/* the scanners may have met since the pages were isolated */
+	if (cc->order <= 0 || cc->free_pfn <= cc->migrate_pfn)
 		return;
 	cc->search_order = MIN(cc->order - 1, cc->search_order);
 	for (int o = cc->search_order; found == NO_PFN && o >= 0;
