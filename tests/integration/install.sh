@@ -7,6 +7,10 @@ set -eu
 build=${1:?usage: install.sh BUILD_ROOT CC [CXX]}
 cc=${2:?usage: install.sh BUILD_ROOT CC [CXX]}
 cxx=${3-}
+if ! [ -w "$build" ]; then # cmake keeps a list of what it installed there
+	echo "skipped: the build directory belongs to another user"
+	exit 77
+fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM HUP
