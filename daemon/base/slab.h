@@ -60,7 +60,7 @@ struct slab_params {
 	unsigned int front_batch; /* objects moved at once; 0: 16 */
 	unsigned int n_keep_free; /* empty slabs kept for the next time */
 	enum slab_debug debug;
-	struct slab_page_ops page_ops;  /* alloc NULL: aligned_alloc() */
+	struct slab_page_ops page_ops;  /* alloc NULL: pages.h */
 	struct slab_registry *registry; /* where it is listed, or NULL */
 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 #define FRONT_BATCH_DEFAULT 16u
 #define FRONT_BATCH_MAX     256u
 #define FRONTS_MAX          256u
@@ -20,20 +22,17 @@ void slab_use_malloc(bool on)
 static void *default_pages_alloc(void *ctx, unsigned int order,
 				 uint64_t *ret_cookie)
 {
-	size_t bytes = (size_t)SLAB_PAGE_BYTES << order;
-
 	(void)ctx;
 	*ret_cookie = 0;
-	return aligned_alloc(bytes, bytes);
+	return pages_alloc(order);
 }
 
 static void default_pages_free(void *ctx, void *pages, unsigned int order,
 			       uint64_t cookie)
 {
 	(void)ctx;
-	(void)order;
 	(void)cookie;
-	free(pages);
+	pages_free(pages, order);
 }
 
 static const struct slab_page_ops default_page_ops = {

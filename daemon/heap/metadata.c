@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include "base/err.h"
+#include "base/pages.h"
 #include "heap/heap_private.h"
 
 /*
@@ -18,8 +17,7 @@ static void *metadata_alloc(void *ctx, unsigned int order, uint64_t *ret_cookie)
 {
 	struct heap_set *set = ctx;
 	struct node_request nobody = {.start_ns = node_now_ns(set->node)};
-	size_t bytes = (size_t)SLAB_PAGE_BYTES << order;
-	void *pages = aligned_alloc(bytes, bytes);
+	void *pages = pages_alloc(order);
 
 	if (!pages)
 		return NULL;
@@ -27,7 +25,7 @@ static void *metadata_alloc(void *ctx, unsigned int order, uint64_t *ret_cookie)
 		       set->metadata_req ? set->metadata_req : &nobody, 0,
 		       GFP_METADATA, ret_cookie)) {
 		set->metadata_refused = true;
-		free(pages);
+		pages_free(pages, order);
 		return NULL;
 	}
 	set->n_metadata_pages++;
@@ -39,10 +37,9 @@ static void metadata_free(void *ctx, void *pages, unsigned int order,
 {
 	struct heap_set *set = ctx;
 
-	(void)order;
 	node_free_block(set->node, NULL, cookie, 0);
 	set->n_metadata_pages--;
-	free(pages);
+	pages_free(pages, order);
 }
 
 /* The order at which one slab is one page frame of the node. */
