@@ -28,6 +28,16 @@ const struct conn_limits conn_limits_default = {
 	.max_in_flight = 16,
 };
 
+/*
+ * Each faulty message costs more than a good one, and a flood of them would be
+ * felt by everybody. So a connection may send FAULT_BURST of them at once, and
+ * after that one each FAULT_NS; in between its messages stay unread. One that
+ * is closed for a broken frame is closed FAULT_NS later, since a new
+ * connection costs most of all.
+ */
+#define FAULT_NS    (10 * NSEC_PER_MSEC)
+#define FAULT_BURST 32
+
 /* Messages thrown away when closing, see discard_unread(). */
 #define DISCARD_MAX 64
 
@@ -50,7 +60,7 @@ void conn_fail(struct conn *conn, int err, const char *text)
 
 void conn_read_on(struct conn *conn)
 {
-	if (conn->closing || conn->reading ||
+	if (conn->closing || conn->reading || conn->penalty_timer.armed ||
 	    conn->n_in_flight >= conn->limits.max_in_flight ||
 	    !list_is_empty(&conn->outbox.queue))
 		return;
@@ -69,12 +79,35 @@ static void send_error(struct conn *conn, const struct dmaheap_header *request,
 	outbox_send(conn, &header, &iov, 1, NULL, 0);
 }
 
+static void penalise(struct conn *conn)
+{
+	const uint64_t burst_ns = FAULT_BURST * FAULT_NS;
+	uint64_t now_ns = clock_now_ns();
+
+	conn->faults_until_ns = MAX(conn->faults_until_ns, now_ns) + FAULT_NS;
+	if (conn->faults_until_ns > now_ns + burst_ns)
+		loop_timer_set(conn->listener->loop, &conn->penalty_timer,
+			       conn->faults_until_ns - burst_ns);
+}
+
 static void refuse(struct conn *conn, const struct dmaheap_header *request,
 		   const struct codec_error *error)
 {
+	penalise(conn);
 	fault(conn, error, false);
 	if (!conn->closing)
 		send_error(conn, request, error->err, error->text);
+}
+
+/* Nobody can be answered. */
+static void doom(struct conn *conn, const struct codec_error *error)
+{
+	fault(conn, error, true);
+	if (conn->closing)
+		return;
+	conn->doomed = true;
+	loop_timer_set(conn->listener->loop, &conn->penalty_timer,
+		       clock_now_ns() + FAULT_NS);
 }
 
 static void handle(struct conn *conn, struct loop_message *message)
@@ -91,8 +124,7 @@ static void handle(struct conn *conn, struct loop_message *message)
 	r = codec_parse(message->bytes, message->n_bytes, message->n_fds,
 			&codec, &error);
 	if (r == CODEC_E_BROKEN) {
-		fault(conn, &error, true);
-		conn_close(conn);
+		doom(conn, &error);
 		return;
 	}
 	if (r == 0 && !conn->greeted &&
@@ -147,6 +179,16 @@ static void on_handshake_timer(void *ctx)
 		  "client sent no HELLO within handshake_timeout");
 }
 
+static void on_penalty_timer(void *ctx)
+{
+	struct conn *conn = ctx;
+
+	if (conn->doomed)
+		conn_close(conn);
+	else
+		conn_read_on(conn);
+}
+
 static void on_close_timer(void *ctx)
 {
 	conn_finish(ctx);
@@ -177,6 +219,7 @@ void conn_close(struct conn *conn)
 	conn->socket = loop_socket_free(conn->socket);
 	outbox_fini(conn);
 	loop_timer_clear(l->loop, &conn->handshake_timer);
+	loop_timer_clear(l->loop, &conn->penalty_timer);
 	discard_unread(conn->fd);
 	/* A receive that is being cancelled still holds the socket open. */
 	(void)shutdown(conn->fd, SHUT_RDWR);
@@ -245,6 +288,7 @@ int conn_new(struct listener *listener, int fd)
 	outbox_init(conn);
 	loop_timer_init(&conn->handshake_timer, on_handshake_timer, conn);
 	loop_timer_init(&conn->close_timer, on_close_timer, conn);
+	loop_timer_init(&conn->penalty_timer, on_penalty_timer, conn);
 	list_add_tail(&listener->conns, &conn->link);
 	listener->stats.n_connections++;
 	if (!welcome(conn))

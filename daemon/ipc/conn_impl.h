@@ -42,6 +42,9 @@ struct conn {
 	unsigned int n_in_flight;
 	struct loop_timer handshake_timer;
 	struct loop_timer close_timer;
+	struct loop_timer penalty_timer; /* armed: nothing is read until then */
+	uint64_t faults_until_ns; /* each fault so far pushed it further */
+	bool doomed;              /* closed when the penalty is over */
 	struct outbox outbox;
 	void *user;
 };

@@ -39,6 +39,7 @@
 #define MAX_ROUNDS    1000000u
 #define NOBODY        65534u
 #define MAX_RATIO     3.0
+#define PATIENCE_S    10
 
 static const char config[] = "[daemon]\n"
 			     "latency = native\n"
@@ -64,7 +65,7 @@ static struct sockaddr_un address;
 
 static int connect_once(void)
 {
-	struct timeval patience = {.tv_sec = 5};
+	struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct frame hello;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -72,6 +73,8 @@ static int connect_once(void)
 	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		bench_fail("mutator: connect");
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+			 sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
 			 sizeof(patience));
 	frame_hello(&hello);
 	(void)send(fd, hello.bytes, hello.n_bytes, MSG_NOSIGNAL);
@@ -102,43 +105,47 @@ static bool send_frame(int fd, const struct frame *frame, int borrowed)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0;
 }
 
-/* Reads what has come, fds and all. Return: false at the end. */
-static bool drain(int fd)
+static void close_fds_of(struct msghdr *msg)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;
+	     c = CMSG_NXTHDR(msg, c)) {
+		size_t n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		for (size_t i = 0; i < n_fds; i++) {
+			int got;
+
+			memcpy(&got, CMSG_DATA(c) + i * sizeof(int),
+			       sizeof(int));
+			close(got);
+		}
+	}
+}
+
+/* Waits for the answer to a frame. Return: false when the daemon has closed. */
+static bool await_answer(int fd)
 {
 	static char bytes[DMAHEAP_MESSAGE_MAX_BYTES];
 	union {
 		char buf[CMSG_SPACE(64 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
+	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	ssize_t n = recvmsg(fd, &msg, 0);
 
-	for (;;) {
-		struct iovec iov = {.iov_base = bytes,
-				    .iov_len = sizeof(bytes)};
-		struct msghdr msg = {.msg_iov = &iov,
-				     .msg_iovlen = 1,
-				     .msg_control = control.buf,
-				     .msg_controllen = sizeof(control.buf)};
-		ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
-
-		if (n < 0 && errno == EAGAIN)
-			return true;
-		if (n <= 0)
-			return false;
-		counts->n_replies++;
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
-		     c = CMSG_NXTHDR(&msg, c)) {
-			size_t n_fds =
-				(c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-			for (size_t i = 0; i < n_fds; i++) {
-				int got;
-
-				memcpy(&got, CMSG_DATA(c) + i * sizeof(int),
-				       sizeof(int));
-				close(got);
-			}
-		}
+	if (n < 0 && errno == EAGAIN) {
+		fprintf(stderr, "a frame got no answer within %d s\n",
+			PATIENCE_S);
+		exit(EXIT_FAILURE);
 	}
+	if (n <= 0)
+		return false;
+	counts->n_replies++;
+	close_fds_of(&msg);
+	return true;
 }
 
 static _Noreturn void be_mutator(uint64_t n_frames, uint64_t seed,
@@ -163,11 +170,14 @@ static _Noreturn void be_mutator(uint64_t n_frames, uint64_t seed,
 
 		counts->kind[frame_make(&frame, &rng,
 					as_admin || geteuid() == NOBODY)]++;
-		if (drain(*fd) && send_frame(*fd, &frame, borrowed))
+		/* One frame in each connection waits for its answer, that of
+		 * HELLO being the first. */
+		if (await_answer(*fd) && send_frame(*fd, &frame, borrowed))
 			continue;
 		counts->n_closed++;
 		close(*fd);
 		*fd = connect_once();
+		(void)await_answer(*fd);
 		(void)send_frame(*fd, &frame, borrowed);
 	}
 	_exit(EXIT_SUCCESS);

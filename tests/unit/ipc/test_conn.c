@@ -119,6 +119,27 @@ static void a_broken_frame_closes_its_connection_alone(void)
 	fd_close(other);
 }
 
+static void a_flood_of_faults_is_slowed_down(void)
+{
+	int fd = client_greet(), other = client_greet();
+	uint64_t start_ns = clock_now_ns();
+
+	for (int i = 0; i < 36; i++) {
+		CU_ASSERT(client_send(fd, 999, NULL, 0, 0) > 0);
+		CU_ASSERT_EQUAL(client_receive(fd)->header.status, -EOPNOTSUPP);
+		/* Who does nothing wrong is not kept waiting. */
+		CU_ASSERT(ask(other) > 0);
+		CU_ASSERT_EQUAL(client_receive(other)->header.status, 0);
+	}
+	/* 32 are free, but each 10 ms that pass give one more. */
+	CU_ASSERT(clock_now_ns() - start_ns > 30 * NSEC_PER_MSEC);
+	CU_ASSERT(ask(fd) > 0);
+	CU_ASSERT_EQUAL(client_receive(fd)->header.status, 0);
+	CU_ASSERT_EQUAL(fx.n_closed, 0);
+	fd_close(fd);
+	fd_close(other);
+}
+
 static void a_message_that_is_too_long_closes(void)
 {
 	static char bytes[DMAHEAP_MESSAGE_MAX_BYTES + 1];
@@ -552,6 +573,8 @@ int main(int argc, char **argv)
 		 a_bad_request_is_answered_and_the_connection_lives},
 		{"a broken frame closes its connection alone",
 		 a_broken_frame_closes_its_connection_alone},
+		{"a flood of faults is slowed down",
+		 a_flood_of_faults_is_slowed_down},
 		{"a message that is too long closes",
 		 a_message_that_is_too_long_closes},
 		{"an empty packet closes", an_empty_packet_closes},
