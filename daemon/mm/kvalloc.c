@@ -16,8 +16,12 @@
 
 #define CLASS_MIN_SHIFT 3u /* 8 bytes, as kmalloc-8 */
 
-/* kvmalloc() asks for the contiguous block without any direct reclaim. */
-#define GFP_KV_CONTIGUOUS (GFP_KSWAPD_RECLAIM | GFP_NORETRY | GFP_NOWARN)
+/*
+ * As cheap as can be: no direct reclaim, and kswapd is not woken either. A
+ * table is not worth a background compaction; the system heap's own (chained
+ * pages of scatterlist entries) never causes one.
+ */
+#define GFP_KV_CONTIGUOUS (GFP_NORETRY | GFP_NOWARN)
 /* GFP_KERNEL */
 #define GFP_KV_PAGE (GFP_DIRECT_RECLAIM | GFP_KSWAPD_RECLAIM)
 

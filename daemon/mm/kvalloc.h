@@ -28,7 +28,7 @@ enum {
 };
 
 enum kvalloc_mode {
-	KVALLOC_CONTIGUOUS_FIRST, /* kvmalloc(): no reclaim for the block */
+	KVALLOC_CONTIGUOUS_FIRST, /* kvmalloc(): the block only if it is free */
 	KVALLOC_CONTIGUOUS_ONLY,  /* kmalloc(): reclaim, compaction, OOM */
 };
 
