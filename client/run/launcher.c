@@ -28,9 +28,9 @@ struct launcher {
 /* What cannot be passed on, or belongs to this process alone. */
 static void relayed_signals(sigset_t *set)
 {
-	static const int own[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGSEGV, SIGBUS,
-				  SIGFPE,  SIGILL,  SIGABRT, SIGSYS,  SIGTRAP,
-				  SIGTTIN, SIGTTOU, SIGPIPE};
+	static const int own[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGSEGV,
+				  SIGBUS,  SIGFPE,  SIGILL,  SIGABRT,
+				  SIGSYS,  SIGTRAP, SIGPIPE};
 
 	(void)sigfillset(set);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -62,10 +62,38 @@ static void default_signal(int sig)
 	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* The program stopped: so does the job, until somebody continues it. */
-static void stop(int sig)
+static bool is_stopped(pid_t pid)
+{
+	char path[64], text[256];
+	const char *comm_end;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	comm_end = strrchr(text, ')');
+	return comm_end && strncmp(comm_end, ") T", 3) == 0;
+}
+
+/*
+ * The program stopped: so does the job, until somebody continues it. A signal
+ * that stopped us too may have been undone before we hear of the program; the
+ * pause lets one that continues the group reach all of it.
+ */
+static void stop(pid_t program, int sig)
 {
 	sigset_t set;
+
+	if (!is_stopped(program))
+		return;
+	(void)usleep(20000);
+	if (!is_stopped(program))
+		return;
 
 	default_signal(sig);
 	(void)sigemptyset(&set);
@@ -105,7 +133,7 @@ static bool hear(const struct launcher *launcher, const struct options *options,
 	}
 	switch (word.kind) {
 	case LAUNCHER_STOPPED:
-		stop(word.value);
+		stop(word.sender, word.value);
 		return false;
 	case LAUNCHER_ENDED:
 		*ret_status = ended(&word, options->fail_on_leak);

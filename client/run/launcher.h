@@ -24,7 +24,7 @@ struct launcher_word {
 	} kind;
 	int value;
 	int has_leaks; /* with ENDED: of interest to --fail-on */
-	pid_t sender;  /* with SIGNAL */
+	pid_t sender;  /* with SIGNAL; with STOPPED, the program */
 };
 
 /**

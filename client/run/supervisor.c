@@ -260,6 +260,17 @@ static void tell(struct supervisor *s, const struct launcher_word *word)
 		(void)send(s->launcher, word, sizeof(*word), MSG_NOSIGNAL);
 }
 
+static void tell_stop(struct supervisor *s, int sig)
+{
+	const struct launcher_word word = {
+		.kind = LAUNCHER_STOPPED,
+		.value = sig,
+		.sender = s->program.pid,
+	};
+
+	tell(s, &word);
+}
+
 static void tell_end(struct supervisor *s)
 {
 	const struct launcher_word word = {
@@ -326,10 +337,7 @@ static bool reap(struct supervisor *s)
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (pid == s->program.pid && WIFSTOPPED(status))
-			tell(s,
-			     &(struct launcher_word){.kind = LAUNCHER_STOPPED,
-						     .value =
-							     WSTOPSIG(status)});
+			tell_stop(s, WSTOPSIG(status));
 		else if (pid == s->program.pid)
 			program_ended(s, status);
 		else if (pid == s->daemon.pid && !WIFSTOPPED(status))
