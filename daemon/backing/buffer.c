@@ -59,8 +59,6 @@ struct backing_buffer *backing_buffer_new(struct backing *b, uint64_t bytes,
 void backing_buffer_free(struct backing_buffer *bb)
 {
 	fd_close(bb->watched.own);
-	if (bb->state == BUFFER_CREATING)
-		free(bb->making);
 	free(bb);
 }
 

@@ -33,7 +33,6 @@ enum buffer_state {
 /* Needed only until the buffer is made. */
 struct making {
 	struct backing_spec spec;
-	struct backing_run runs[BACKING_RUNS_MAX];
 	char heap[BACKING_HEAP_NAME_BYTES];
 	backing_created_fn done; /* NULL: cancelled */
 	void *ctx;
@@ -53,7 +52,8 @@ struct making {
 	uint8_t n_waits;
 	int wd;
 	int r;
-	char error[BACKING_ERROR_BYTES];
+	char *error; /* r != 0: the sentence, or NULL for lack of memory */
+	struct backing_run runs[]; /* spec.n_runs */
 };
 
 struct backing_buffer {

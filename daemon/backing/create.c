@@ -40,7 +40,7 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	if (b->n_creating >= BACKING_CREATING_MAX)
 		return BACKING_E_BUSY;
 	bb = backing_buffer_new(b, spec->len_bytes, spec->uid, spec->client);
-	m = calloc(1, sizeof(*m));
+	m = calloc(1, sizeof(*m) + spec->n_runs * sizeof(m->runs[0]));
 	if (!bb || !m) {
 		free(bb);
 		free(m);
@@ -63,11 +63,18 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	return 0;
 }
 
+static void making_free(struct making *m)
+{
+	if (m)
+		free(m->error);
+	free(m);
+}
+
 void create_end(struct backing *b, struct backing_buffer *bb)
 {
 	list_remove(&bb->making->link);
 	b->n_creating--;
-	free(bb->making);
+	making_free(bb->making);
 	bb->making = NULL;
 }
 
@@ -123,7 +130,7 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 	struct backing_info info = {
 		.got = (enum backing_kind)bb->kind,
 		.reason = m->reason[0] ? m->reason : b->reason,
-		.error = m->error,
+		.error = m->error ? m->error : "",
 		.queue_ns = m->queue_ns,
 		.populate_ns = m->populate_ns,
 	};
@@ -147,5 +154,5 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 		done(ctx, 0, bb, &info);
 	else
 		backing_drop(b, bb);
-	free(m);
+	making_free(m);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -52,7 +53,8 @@ static enum backing_kind choose_kind(const struct backing *b,
 }
 
 /* The sentence for an errno of memfd_make(). */
-static int explain(struct making *m, int err)
+static int explain(const struct making *m, int err,
+		   char error[BACKING_ERROR_BYTES])
 {
 	struct rlimit limit = {0};
 
@@ -60,26 +62,26 @@ static int explain(struct making *m, int err)
 	case -EMFILE:
 	case -ENFILE:
 		(void)getrlimit(RLIMIT_NOFILE, &limit);
-		snprintf(m->error, sizeof(m->error),
+		snprintf(error, BACKING_ERROR_BYTES,
 			 "no free file descriptor: one is needed per buffer, "
 			 "RLIMIT_NOFILE of the daemon is %" PRIu64,
 			 (uint64_t)limit.rlim_cur);
 		return BACKING_E_FDS;
 	case -EFBIG:
 		(void)getrlimit(RLIMIT_FSIZE, &limit);
-		snprintf(m->error, sizeof(m->error),
+		snprintf(error, BACKING_ERROR_BYTES,
 			 "%" PRIu64 " bytes asked, RLIMIT_FSIZE of the daemon "
 			 "is %" PRIu64,
 			 m->spec.len_bytes, (uint64_t)limit.rlim_cur);
 		return BACKING_E_FILE_SIZE;
 	case -ENOMEM:
-		snprintf(m->error, sizeof(m->error),
+		snprintf(error, BACKING_ERROR_BYTES,
 			 "the kernel refused memory for %" PRIu64
 			 " bytes (vm.overcommit_memory, or none free)",
 			 m->spec.len_bytes);
 		return BACKING_E_BUDGET;
 	default:
-		snprintf(m->error, sizeof(m->error),
+		snprintf(error, BACKING_ERROR_BYTES,
 			 "making the buffer failed: %s", strerror(-err));
 		return err;
 	}
@@ -112,7 +114,7 @@ static uint64_t count_fallbacks(const struct backing_buffer *bb,
 	return n;
 }
 
-static int start(struct backing_buffer *bb, struct making *m)
+static int start(struct backing_buffer *bb, struct making *m, char *error)
 {
 	char name[BACKING_HEAP_NAME_BYTES + 40];
 	int r;
@@ -125,9 +127,9 @@ static int start(struct backing_buffer *bb, struct making *m)
 	r = memfd_make(name, bb->size_bytes, bb->kind == BACKING_HUGETLB,
 		       &bb->watched.own);
 	if (r)
-		return explain(m, r);
+		return explain(m, r, error);
 	r = budget_reserve(bb->backing->budget, budget_source(bb),
-			   bb->size_bytes, m->error);
+			   bb->size_bytes, error);
 	m->reserved = r == 0;
 	m->fallbacks_before = count_fallbacks(bb, m);
 	return r;
@@ -153,7 +155,7 @@ static void next_piece(const struct backing_buffer *bb, const struct making *m,
 }
 
 static int fill(struct backing_buffer *bb, struct making *m,
-		struct worker *worker)
+		struct worker *worker, char *error)
 {
 	struct budget *budget = bb->backing->budget;
 	struct fill_piece piece;
@@ -162,14 +164,14 @@ static int fill(struct backing_buffer *bb, struct making *m,
 
 	next_piece(bb, m, &piece);
 	r = budget_chunk_begin(budget, budget_source(bb), piece.len_bytes,
-			       m->error);
+			       error);
 	if (r)
 		return r;
 	r = fill_piece(&worker->window, bb->watched.own,
 		       (enum backing_kind)bb->kind, &piece, &lesser);
 	budget_chunk_end(budget, piece.len_bytes, r == 0);
 	if (r)
-		return explain(m, r);
+		return explain(m, r, error);
 	bb->done_bytes += piece.len_bytes;
 	if (lesser)
 		m->reason = NO_HUGE;
@@ -195,15 +197,15 @@ static void set_identity(struct backing_buffer *bb, const struct making *m)
 	(void)memfd_write_identity(bb->watched.own, &id);
 }
 
-static int finish(struct backing_buffer *bb, struct making *m)
+static int finish(struct backing_buffer *bb, struct making *m, char *error)
 {
 	struct stat st;
 	uint64_t n_fallbacks;
 
 	if (fstat(bb->watched.own, &st) < 0)
-		return explain(m, -errno);
+		return explain(m, -errno, error);
 	if (!memfd_is_whole(bb->watched.own, bb->size_bytes)) {
-		snprintf(m->error, sizeof(m->error),
+		snprintf(error, BACKING_ERROR_BYTES,
 			 "the kernel left %" PRIu64 " of %" PRIu64
 			 " bytes unfilled",
 			 bb->size_bytes - (uint64_t)st.st_blocks * 512,
@@ -245,22 +247,27 @@ enum job_result make_step(struct job *job, struct worker *worker)
 		container_of(job, struct backing_buffer, job);
 	struct making *m = bb->making;
 	uint64_t begin_ns = clock_now_ns();
+	char error[BACKING_ERROR_BYTES] = "";
 	int r = 0;
 
 	if (atomic_load(&bb->cancelled))
 		r = -ECANCELED;
 	else if (!m->started)
-		r = start(bb, m);
+		r = start(bb, m, error);
 	if (!r)
-		r = fill(bb, m, worker);
+		r = fill(bb, m, worker, error);
 	if (!r && bb->done_bytes == bb->size_bytes)
-		r = finish(bb, m);
+		r = finish(bb, m, error);
 	if (r)
 		undo(bb, m);
 	if (r == BACKING_E_BUDGET && bb->kind == BACKING_HUGETLB &&
 	    !m->no_hugetlb) {
 		m->no_hugetlb = true;
 		return JOB_MORE;
+	}
+	if (r) {
+		free(m->error);
+		m->error = strdup(error);
 	}
 	m->r = r;
 	m->populate_ns += clock_now_ns() - begin_ns;
