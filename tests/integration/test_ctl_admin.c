@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* dmaheapctl's verbs that change or watch, against a real daemon. */
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "integration/common.h"
@@ -225,6 +227,47 @@ static void top_prints_samples(void)
 	CU_ASSERT_EQUAL(ctl("top --interval 0"), 2);
 }
 
+/* Reads the terminal until @text was drawn. Return: whether it was. */
+static bool terminal_shows(int terminal, const char *text)
+{
+	static char seen[65536];
+	size_t n = 0;
+
+	while (n < sizeof(seen) - 1) {
+		ssize_t got = read(terminal, seen + n, sizeof(seen) - 1 - n);
+
+		if (got <= 0) /* EIO: the other end is closed */
+			return false;
+		n += (size_t)got;
+		seen[n] = '\0';
+		if (strstr(seen, text))
+			return true;
+	}
+	return false;
+}
+
+static void top_draws_on_a_terminal_until_q(void)
+{
+	struct winsize size = {.ws_row = 40, .ws_col = 140};
+	int terminal, status;
+	pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+
+	T_REQUIRE(pid >= 0);
+	if (pid == 0) {
+		setenv("TERM", "xterm", 1);
+		execl(DMAHEAPCTL_PATH, "dmaheapctl", "top", "--socket",
+		      it_daemon.socket, NULL);
+		_exit(127);
+	}
+	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
+	CU_ASSERT_EQUAL(write(terminal, "q", 1), 1);
+	while (terminal_shows(terminal, "nothing that is ever drawn"))
+		;
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	close(terminal);
+}
+
 static void doctor_needs_no_daemon(void)
 {
 	json_t *json, *fact;
@@ -286,6 +329,8 @@ int main(int argc, char **argv)
 		{"a trace is recorded until interrupted",
 		 a_trace_is_recorded_until_interrupted},
 		{"top prints samples", top_prints_samples},
+		{"top draws on a terminal until q",
+		 top_draws_on_a_terminal_until_q},
 		{"doctor needs no daemon", doctor_needs_no_daemon},
 		{"stop waits until it is gone", stop_waits_until_it_is_gone},
 		CU_TEST_INFO_NULL,
