@@ -46,75 +46,6 @@ void buddy_move_head(struct zone *zone, uint32_t pfn)
 	turn_list(zone, pfn, true);
 }
 
-/* Return: true if the buddy of @pfn is one whole free block of @order. */
-static inline bool buddy_is_free(const struct zone *zone, uint32_t pfn,
-				 unsigned int order)
-{
-	uint32_t buddy = pfn ^ (1u << order);
-	uint16_t s = zone->node->state[buddy];
-
-	/* zones are multiples of the largest block: the buddy is in it */
-	return frame_type(s) == FRAME_BUDDY && frame_order(s) == order;
-}
-
-/* buddy_merge_likely(): the block one order up could join next. */
-static bool merge_likely(const struct zone *zone, uint32_t pfn,
-			 unsigned int order)
-{
-	if (order >= NODE_MAX_ORDER - 1)
-		return false;
-	return buddy_is_free(zone, pfn & ~(1u << order), order + 1);
-}
-
-void buddy_free(struct task *task, struct zone *zone, uint32_t pfn,
-		unsigned int order, unsigned int mt)
-{
-	const struct cost_profile *costs = &zone->node->costs;
-
-	task_charge(task, costs->freelist_op_ps);
-	for (; order < NODE_MAX_ORDER; order++) {
-		if (__builtin_expect(task->capture_cc != NULL, 0) &&
-		    compaction_capture(task, zone, pfn, order, mt))
-			return;
-		if (!buddy_is_free(zone, pfn, order))
-			break;
-		buddy_del(zone, pfn ^ (1u << order));
-		pfn &= ~(1u << order);
-		task_charge(task, costs->merge_ps);
-	}
-	buddy_add(zone, pfn, order, mt, merge_likely(zone, pfn, order));
-}
-
-/* expand(): give the upper halves back until @low is reached. */
-static void expand(struct task *task, struct zone *zone, uint32_t pfn,
-		   unsigned int low, unsigned int high, unsigned int mt)
-{
-	if (high > low)
-		task_charge(task, zone->node->costs.split_ps * (high - low));
-	while (high > low) {
-		high--;
-		buddy_add(zone, pfn + (1u << high), high, mt, false);
-	}
-}
-
-/* __rmqueue_smallest() */
-static uint32_t alloc_smallest(struct task *task, struct zone *zone,
-			       unsigned int order, unsigned int mt)
-{
-	uint32_t fit = zone->free_mask[mt] >> order << order;
-	unsigned int found;
-	uint32_t pfn;
-
-	if (!fit)
-		return NO_PFN;
-	found = (unsigned int)__builtin_ctz(fit);
-	pfn = zone->node->links[zone_head(zone, mt, found)].next;
-	buddy_del(zone, pfn);
-	task_charge(task, zone->node->costs.freelist_op_ps);
-	expand(task, zone, pfn, order, found, mt);
-	return pfn;
-}
-
 /* can_steal_fallback(): may the whole pageblock be claimed? */
 static bool can_steal(unsigned int order, unsigned int mt)
 {
@@ -228,10 +159,9 @@ single_block:
 	buddy_add(zone, pfn, order, mt, false);
 }
 
-/* __rmqueue_fallback(). Return: true if @mt's lists have a block now. */
-static bool alloc_fallback(struct task *task, struct zone *zone,
-			   unsigned int order, unsigned int mt,
-			   unsigned int alloc_flags)
+bool buddy_alloc_fallback(struct task *task, struct zone *zone,
+			  unsigned int order, unsigned int mt,
+			  unsigned int alloc_flags)
 {
 	unsigned int min_order = order;
 	bool whole = false;
@@ -261,19 +191,6 @@ static bool alloc_fallback(struct task *task, struct zone *zone,
 	      zone->node->links[zone_head(zone, (unsigned int)from, o)].next,
 	      alloc_flags, mt, whole);
 	return true;
-}
-
-uint32_t buddy_alloc(struct task *task, struct zone *zone, unsigned int order,
-		     unsigned int mt, unsigned int alloc_flags)
-{
-	uint32_t pfn;
-
-	do {
-		pfn = alloc_smallest(task, zone, order, mt);
-		if (pfn != NO_PFN)
-			return pfn;
-	} while (alloc_fallback(task, zone, order, mt, alloc_flags));
-	return NO_PFN;
 }
 
 uint32_t buddy_isolate(struct zone *zone, uint32_t pfn)

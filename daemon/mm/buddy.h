@@ -13,6 +13,10 @@
 
 #include "mm/zone.h"
 
+/* compaction_capture() of compaction.h, which needs this header. */
+bool compaction_capture(struct task *task, struct zone *zone, uint32_t pfn,
+			unsigned int order, unsigned int mt);
+
 /* add_to_free_list(), add_to_free_list_tail(): @pfn becomes a free block. */
 static inline void buddy_add(struct zone *zone, uint32_t pfn,
 			     unsigned int order, unsigned int mt, bool tail)
@@ -30,18 +34,45 @@ static inline void buddy_add(struct zone *zone, uint32_t pfn,
 	zone->free_pages += 1u << order;
 }
 
-/* del_page_from_free_list(): the head becomes FRAME_BODY. */
-static inline void buddy_del(struct zone *zone, uint32_t pfn)
+/* del_page_from_free_list(): the head, of a list that the caller knows, becomes
+ * FRAME_BODY. */
+static inline void buddy_unlink(struct zone *zone, uint32_t pfn,
+				unsigned int order, unsigned int mt)
 {
 	struct node *node = zone->node;
-	unsigned int order = frame_order(node->state[pfn]);
-	unsigned int mt = frame_mt(node->state[pfn]);
 
 	link_remove(node->links, pfn);
 	node->state[pfn] = FRAME_BODY;
 	if (--zone->free_blocks[mt][order] == 0)
 		zone->free_mask[mt] &= ~(1u << order);
 	zone->free_pages -= 1u << order;
+}
+
+static inline void buddy_del(struct zone *zone, uint32_t pfn)
+{
+	uint16_t s = zone->node->state[pfn];
+
+	buddy_unlink(zone, pfn, frame_order(s), frame_mt(s));
+}
+
+/* Return: true if the buddy of @pfn is one whole free block of @order. */
+static inline bool buddy_is_free(const struct zone *zone, uint32_t pfn,
+				 unsigned int order)
+{
+	uint32_t buddy = pfn ^ (1u << order);
+	uint16_t s = zone->node->state[buddy];
+
+	/* zones are multiples of the largest block: the buddy is in it */
+	return frame_type(s) == FRAME_BUDDY && frame_order(s) == order;
+}
+
+/* The block one order up could join next. */
+static inline bool buddy_merge_likely(const struct zone *zone, uint32_t pfn,
+				      unsigned int order)
+{
+	if (order >= NODE_MAX_ORDER - 1)
+		return false;
+	return buddy_is_free(zone, pfn & ~(1u << order), order + 1);
 }
 
 /**
@@ -51,16 +82,80 @@ static inline void buddy_del(struct zone *zone, uint32_t pfn)
  * already, so that the pair may join soon. A block that a direct compaction of
  * @task waits for goes to it instead (compaction_capture()).
  */
-void buddy_free(struct task *task, struct zone *zone, uint32_t pfn,
-		unsigned int order, unsigned int mt);
+static inline void buddy_free(struct task *task, struct zone *zone,
+			      uint32_t pfn, unsigned int order, unsigned int mt)
+{
+	const struct cost_profile *costs = &zone->node->costs;
+
+	task_charge(task, costs->freelist_op_ps);
+	for (; order < NODE_MAX_ORDER; order++) {
+		if (__builtin_expect(task->capture_cc != NULL, 0) &&
+		    compaction_capture(task, zone, pfn, order, mt))
+			return;
+		if (!buddy_is_free(zone, pfn, order))
+			break;
+		buddy_del(zone, pfn ^ (1u << order));
+		pfn &= ~(1u << order);
+		task_charge(task, costs->merge_ps);
+	}
+	buddy_add(zone, pfn, order, mt, buddy_merge_likely(zone, pfn, order));
+}
+
+/* expand(): give the upper halves back until @low is reached. */
+static inline void buddy_expand(struct task *task, struct zone *zone,
+				uint32_t pfn, unsigned int low,
+				unsigned int high, unsigned int mt)
+{
+	if (high > low)
+		task_charge(task, zone->node->costs.split_ps * (high - low));
+	while (high > low) {
+		high--;
+		buddy_add(zone, pfn + (1u << high), high, mt, false);
+	}
+}
+
+/* __rmqueue_smallest() */
+static inline uint32_t buddy_alloc_smallest(struct task *task,
+					    struct zone *zone,
+					    unsigned int order, unsigned int mt)
+{
+	uint32_t fit = zone->free_mask[mt] >> order << order;
+	unsigned int found;
+	uint32_t pfn;
+
+	if (!fit)
+		return NO_PFN;
+	found = (unsigned int)__builtin_ctz(fit);
+	pfn = zone->node->links[zone_head(zone, mt, found)].next;
+	buddy_unlink(zone, pfn, found, mt);
+	task_charge(task, zone->node->costs.freelist_op_ps);
+	buddy_expand(task, zone, pfn, order, found, mt);
+	return pfn;
+}
+
+/* __rmqueue_fallback(). Return: true if @mt's lists have a block now. */
+bool buddy_alloc_fallback(struct task *task, struct zone *zone,
+			  unsigned int order, unsigned int mt,
+			  unsigned int alloc_flags);
 
 /**
  * buddy_alloc() - __rmqueue(): the smallest block that fits, else steal
  *
  * Return: the first frame, its state FRAME_BODY, or NO_PFN.
  */
-uint32_t buddy_alloc(struct task *task, struct zone *zone, unsigned int order,
-		     unsigned int mt, unsigned int alloc_flags);
+static inline uint32_t buddy_alloc(struct task *task, struct zone *zone,
+				   unsigned int order, unsigned int mt,
+				   unsigned int alloc_flags)
+{
+	uint32_t pfn;
+
+	do {
+		pfn = buddy_alloc_smallest(task, zone, order, mt);
+		if (pfn != NO_PFN)
+			return pfn;
+	} while (buddy_alloc_fallback(task, zone, order, mt, alloc_flags));
+	return NO_PFN;
+}
 
 /* find_suitable_fallback(). Return: a type, or -1. */
 int buddy_find_fallback(const struct zone *zone, unsigned int order,

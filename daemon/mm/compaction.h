@@ -101,9 +101,8 @@ enum compact_result compaction_try(struct task *task, struct node *node,
 				   enum compact_priority prio,
 				   uint32_t *ret_pfn);
 
-/* compaction_capture(). Return: true if @task took the block. */
-bool compaction_capture(struct task *task, struct zone *zone, uint32_t pfn,
-			unsigned int order, unsigned int mt);
+/* compaction_capture() is declared in buddy.h, which calls it.
+ * Return: true if @task took the block. */
 
 /* Deferral: defer_compaction(), compaction_deferred(),
  * compaction_defer_reset(). */

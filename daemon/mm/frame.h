@@ -88,7 +88,8 @@ static inline bool link_is_empty(const struct frame_link *links, uint32_t head)
 static inline void link_insert(struct frame_link *links, uint32_t i,
 			       uint32_t prev, uint32_t next)
 {
-	links[i] = (struct frame_link){next, prev};
+	links[i].next = next;
+	links[i].prev = prev;
 	links[prev].next = i;
 	links[next].prev = i;
 }
@@ -105,10 +106,13 @@ static inline void link_add_tail(struct frame_link *links, uint32_t head,
 	link_insert(links, i, links[head].prev, head);
 }
 
+/* Read one by one: a pair read as one word would wait for the two writes of
+ * which it was made a moment ago. */
 static inline void link_remove(struct frame_link *links, uint32_t i)
 {
-	struct frame_link l = links[i];
+	uint32_t prev = links[i].prev;
+	uint32_t next = links[i].next;
 
-	links[l.prev].next = l.next;
-	links[l.next].prev = l.prev;
+	links[prev].next = next;
+	links[next].prev = prev;
 }

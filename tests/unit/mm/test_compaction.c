@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mm/compaction.h"
 
+#include "mm/buddy.h"
 #include "mm/kthread.h"
 #include "mm/occupants.h"
 #include "mm/pcp.h"
