@@ -21,6 +21,7 @@
  */
 
 #include "base/base.h"
+#include "base/rng.h"
 #include "conf/ini.h"
 
 #define SCENARIO_SIZES_MAX   8u
@@ -113,6 +114,15 @@ int scenario_parse(struct scenario **ret, const char *file, const char *text,
 /* Return: NULL, always. @scenario may be NULL. */
 struct scenario *scenario_free(struct scenario *scenario);
 DEFINE_CLEANUP(struct scenario *, scenario_free);
+
+/**
+ * scenario_size() - the size of an alloc step's allocation number @i from 0
+ *
+ * Of a list, the sizes in turn; of a range, one power of two times the smallest
+ * by lot, then uniform up to the next one, never above the largest.
+ */
+uint64_t scenario_size(const struct scenario_step *step, uint64_t i,
+		       struct rng *rng);
 
 /* "250us", "1s", "10ms", "5ns". Return: 0, -EINVAL or -ERANGE. */
 int scenario_parse_time(const char *text, uint64_t *ret_ns) _must_check_;

@@ -52,6 +52,21 @@ int scenario_parse_time(const char *text, uint64_t *ret_ns)
 	return -EINVAL;
 }
 
+uint64_t scenario_size(const struct scenario_step *step, uint64_t i,
+		       struct rng *rng)
+{
+	uint64_t low = step->size_bytes[0], high = step->size_bytes[1];
+	uint64_t octaves = 0, base;
+
+	assert(step->verb == SCENARIO_ALLOC && step->n_sizes > 0);
+	if (!step->sizes_are_range)
+		return step->size_bytes[i % step->n_sizes];
+	while (low << octaves <= high / 2)
+		octaves++;
+	base = low << rng_below(rng, octaves + 1);
+	return MIN(base + rng_below(rng, base), high);
+}
+
 static int one_size(const struct conf_entry *entry, const char *word,
 		    uint64_t *ret, struct conf_error *err)
 {

@@ -167,23 +167,8 @@ static void forget_block(void *ctx, uint64_t pfn, unsigned int order)
 	objtrack_forget(set->track, 0, set->track_block, pfn);
 }
 
-void buffer_destroy(struct buffer *buffer)
-{
-	struct heap_set *set = buffer->heap->set;
-
-	if (objtrack_is_enabled(set->track))
-		buffer_for_each_block(buffer, forget_block, set);
-	objtrack_forget(set->track, 0, set->track_buffer, (uintptr_t)buffer);
-	assert(buffer->table.size_bytes == 0);
-	list_remove(&buffer->set_link);
-	list_remove(&buffer->park_link);
-	list_remove(&buffer->bucket_link);
-	(void)slab_classes_resize(set->run_slabs, buffer->runs,
-				  runs_bytes(buffer), 0);
-	slab_free(set->buffer_slab, SLAB_NO_FRONT, buffer);
-}
-
-void buffer_for_each_block(const struct buffer *buffer,
+/* Calls @fn for each block, from the first to the last. */
+static void for_each_block(const struct buffer *buffer,
 			   void (*fn)(void *ctx, uint64_t pfn,
 				      unsigned int order),
 			   void *ctx)
@@ -194,6 +179,22 @@ void buffer_for_each_block(const struct buffer *buffer,
 		for (uint64_t n = 0; n < run->n_blocks; n++)
 			fn(ctx, run->pfn + (n << run->order), run->order);
 	}
+}
+
+void buffer_destroy(struct buffer *buffer)
+{
+	struct heap_set *set = buffer->heap->set;
+
+	if (objtrack_is_enabled(set->track))
+		for_each_block(buffer, forget_block, set);
+	objtrack_forget(set->track, 0, set->track_buffer, (uintptr_t)buffer);
+	assert(buffer->table.size_bytes == 0);
+	list_remove(&buffer->set_link);
+	list_remove(&buffer->park_link);
+	list_remove(&buffer->bucket_link);
+	(void)slab_classes_resize(set->run_slabs, buffer->runs,
+				  runs_bytes(buffer), 0);
+	slab_free(set->buffer_slab, SLAB_NO_FRONT, buffer);
 }
 
 struct give_ctx {
@@ -213,6 +214,19 @@ void buffer_give_to_node(struct buffer *buffer, struct node_request *req)
 	struct heap_set *set = buffer->heap->set;
 	struct give_ctx give = {.node = set->node, .req = req};
 
-	buffer_for_each_block(buffer, give_block, &give);
+	for_each_block(buffer, give_block, &give);
 	kvalloc_release(&set->kv, req, &buffer->table);
+}
+
+static void pool_block(void *ctx, uint64_t pfn, unsigned int order)
+{
+	heap_pool_put(ctx, pfn, order);
+}
+
+void buffer_give_to_pools(struct buffer *buffer)
+{
+	struct heap *heap = buffer->heap;
+
+	for_each_block(buffer, pool_block, heap);
+	kvalloc_release(&heap->set->kv, NULL, &buffer->table);
 }

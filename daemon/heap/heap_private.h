@@ -87,11 +87,8 @@ void buffer_register(struct buffer *buffer, uint64_t id);
 void buffer_destroy(struct buffer *buffer);
 /* Gives every block and the charge back to the node. */
 void buffer_give_to_node(struct buffer *buffer, struct node_request *req);
-/* Calls @fn for each block, from the first to the last. */
-void buffer_for_each_block(const struct buffer *buffer,
-			   void (*fn)(void *ctx, uint64_t pfn,
-				      unsigned int order),
-			   void *ctx);
+/* The same, but blocks go into the heap's pools as far as they fit. */
+void buffer_give_to_pools(struct buffer *buffer);
 
 /* pools.c */
 /* Return: how many blocks the pool of @order may hold. */

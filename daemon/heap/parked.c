@@ -47,11 +47,6 @@ static void parked_remove(struct buffer *buffer)
 	list_remove(&buffer->bucket_link);
 }
 
-static void put_block(void *ctx, uint64_t pfn, unsigned int order)
-{
-	heap_pool_put(ctx, pfn, order);
-}
-
 void parked_break_up(struct buffer *buffer, enum parked_to to)
 {
 	struct heap *heap;
@@ -63,12 +58,10 @@ void parked_break_up(struct buffer *buffer, enum parked_to to)
 	parked_remove(buffer);
 	if (set->ops && set->ops->unpark)
 		set->ops->unpark(set->ctx, buffer);
-	if (to == PARKED_TO_POOLS) {
-		buffer_for_each_block(buffer, put_block, heap);
-		kvalloc_release(&set->kv, NULL, &buffer->table);
-	} else {
+	if (to == PARKED_TO_POOLS)
+		buffer_give_to_pools(buffer);
+	else
 		buffer_give_to_node(buffer, NULL);
-	}
 	buffer_destroy(buffer);
 }
 

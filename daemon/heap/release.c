@@ -17,17 +17,6 @@ void heap_release(struct heap *heap, struct buffer *buffer)
 	buffer->state = BUFFER_RELEASED;
 }
 
-static void put_block(void *ctx, uint64_t pfn, unsigned int order)
-{
-	heap_pool_put(ctx, pfn, order);
-}
-
-static void finish_to_pools(struct heap *heap, struct buffer *buffer)
-{
-	buffer_for_each_block(buffer, put_block, heap);
-	kvalloc_release(&heap->set->kv, NULL, &buffer->table);
-}
-
 int heap_finish(struct heap *heap, struct buffer *buffer, enum heap_finish how)
 {
 	enum heap_finish may =
@@ -41,7 +30,7 @@ int heap_finish(struct heap *heap, struct buffer *buffer, enum heap_finish how)
 	if (may == HEAP_FINISH_NODE)
 		buffer_give_to_node(buffer, NULL);
 	else
-		finish_to_pools(heap, buffer);
+		buffer_give_to_pools(buffer);
 	buffer_destroy(buffer);
 	return how == HEAP_FINISH_PARK ? HEAP_E_NOT_PARKED : 0;
 }

@@ -53,19 +53,6 @@ static void player_advance(struct player *p, uint64_t to_ns)
 	node_advance(p->node, p->now_ns);
 }
 
-/* Some power of two in the range and then uniform up to the next one. */
-static uint64_t random_size(struct player *p, const struct scenario_step *step)
-{
-	uint64_t low = step->size_bytes[0], high = step->size_bytes[1];
-	uint64_t octaves = 0, base, size;
-
-	while (low << octaves <= high / 2)
-		octaves++;
-	base = low << rng_below(&p->rng, octaves + 1);
-	size = base + rng_below(&p->rng, base);
-	return MIN(size, high);
-}
-
 static int keep_live(struct player *p, struct buffer *buffer)
 {
 	size_t capacity = p->live_capacity ? p->live_capacity * 2 : 64;
@@ -153,11 +140,8 @@ static int step_alloc(struct player *p, const struct scenario_step *step)
 
 	for (uint64_t i = 0; i < step->count && !r; i++) {
 		uint64_t start = p->now_ns;
-		uint64_t size = step->sizes_are_range
-					? random_size(p, step)
-					: step->size_bytes[i % step->n_sizes];
 
-		r = alloc_once(p, step, size);
+		r = alloc_once(p, step, scenario_size(step, i, &p->rng));
 		player_advance(p, start + step->time_ns);
 	}
 	return r;

@@ -63,17 +63,6 @@ struct play *play_free(struct play *play)
 	return NULL;
 }
 
-static uint64_t next_size(struct play *p, const struct scenario_step *s)
-{
-	uint64_t size, n = 1;
-
-	if (!s->sizes_are_range)
-		return s->size_bytes[p->n_sizes_used++ % s->n_sizes];
-	for (size = s->size_bytes[0]; size <= s->size_bytes[1] / 2; size *= 2)
-		n++;
-	return s->size_bytes[0] << rng_below(&p->rng, n);
-}
-
 static bool keep(struct play *p, struct buffer *b)
 {
 	if (p->n_buffers == p->capacity) {
@@ -97,7 +86,7 @@ static void alloc_one(struct play *p, const struct scenario_step *step)
 	struct heap *heap = heap_set_get(s->heaps, 0);
 	struct heap_request req = {
 		.uid = s->uid,
-		.len_bytes = next_size(p, step),
+		.len_bytes = scenario_size(step, p->n_sizes_used++, &p->rng),
 		.start_ns = server_node_time(s),
 	};
 	struct buffer *b = NULL;
