@@ -30,6 +30,9 @@
 
 uint64_t server_node_time(const struct server *server)
 {
+	/* With clock = event only requests make the node's time pass. */
+	if (server->config->daemon.clock == CONFIG_CLOCK_EVENT)
+		return node_now_ns(server->node);
 	return clock_now_ns() - server->node_start_ns;
 }
 
@@ -53,7 +56,7 @@ void server_kick(struct server *server)
 static void refill(void *ctx)
 {
 	struct server *s = ctx;
-	uint64_t next_ns = UINT64_MAX;
+	uint64_t next_ns = UINT64_MAX, now_ns;
 	struct heap *heap;
 
 	for (unsigned int i = 0; (heap = heap_set_get(s->heaps, i)); i++) {
@@ -65,8 +68,13 @@ static void refill(void *ctx)
 		trace_refill(s->trace, heap);
 		next_ns = MIN(next_ns, at_ns);
 	}
-	if (next_ns != UINT64_MAX)
-		loop_timer_set(s->loop, &s->refill, s->node_start_ns + next_ns);
+	if (next_ns != UINT64_MAX) {
+		now_ns = server_node_time(s);
+		loop_timer_set(s->loop, &s->refill,
+			       clock_now_ns() + (next_ns > now_ns
+							 ? next_ns - now_ns
+							 : 0));
+	}
 	stats_touch(s);
 }
 

@@ -12,6 +12,9 @@
 
 #define CONFIG "[daemon]\nconfine = kill\n[node]\nsize = 512M\n"
 
+#define CONFIG_EVENT                                                           \
+	"[daemon]\nconfine = kill\nclock = event\n[node]\nsize = 512M\n"
+
 static struct raw_reply reply;
 static struct dmaheap_alloc_report report;
 
@@ -210,6 +213,59 @@ static void every_page_is_accounted_for_at_every_step(void)
 	CU_ASSERT_EQUAL(it_shrink(0), 0);
 }
 
+#define N_SCRIPT 24
+
+/* A client's script on a fresh node; what it was told of each step. */
+static void run_script(struct dmaheap_alloc_report *ret)
+{
+	int fds[4] = {-1, -1, -1, -1};
+
+	T_REQUIRE(it_set_policy("system", "gfp.4=MID_ORDER\n") == 0);
+	T_REQUIRE(press(DMAHEAP_PRESSURE_LOW_MEMORY, 0, 0, 0) == 0);
+	for (unsigned int i = 0; i < N_SCRIPT; i++) {
+		int *fd = &fds[i * 5 % 4];
+
+		if (*fd >= 0)
+			close(*fd);
+		*fd = it_alloc("system", IT_KIB(4) * (1 + i * 97 % 1500),
+			       &ret[i]);
+		CU_ASSERT_TRUE(*fd >= 0);
+	}
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+}
+
+static void with_the_event_clock_every_run_is_the_same(void)
+{
+	static struct dmaheap_alloc_report runs[2][N_SCRIPT];
+	uint64_t stall = 0;
+
+	it_options.config = CONFIG_EVENT;
+	for (int r = 0; r < 2; r++) {
+		it_options.keep_dir = true;
+		it_dh = dmaheap_close(it_dh);
+		daemon_kill(&it_daemon);
+		T_REQUIRE(daemon_start(&it_daemon, &it_options));
+		it_options.keep_dir = false;
+		T_REQUIRE(dmaheap_connect(&it_dh, it_daemon.socket) == 0);
+		run_script(runs[r]);
+	}
+	it_options.config = CONFIG;
+	for (int i = 0; i < N_SCRIPT; i++) {
+		const struct dmaheap_alloc_report *a = &runs[0][i];
+		const struct dmaheap_alloc_report *b = &runs[1][i];
+
+		stall += a->modelled_stall_ns;
+		CU_ASSERT_EQUAL(a->id, b->id);
+		CU_ASSERT_EQUAL(a->source, b->source);
+		CU_ASSERT_EQUAL(memcmp(a->blocks, b->blocks, sizeof(a->blocks)),
+				0);
+		CU_ASSERT_EQUAL(a->modelled_node_ns, b->modelled_node_ns);
+		CU_ASSERT_EQUAL(a->modelled_stall_ns, b->modelled_stall_ns);
+	}
+	CU_ASSERT_TRUE(stall > 0);
+}
+
 static int sealed(const char *text)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -337,6 +393,8 @@ int main(int argc, char **argv)
 		 fragmenting_leaves_no_large_block},
 		{"every page is accounted for at every step",
 		 every_page_is_accounted_for_at_every_step},
+		{"with the event clock every run is the same",
+		 with_the_event_clock_every_run_is_the_same},
 		{"a scenario is played live", a_scenario_is_played_live},
 		{"a trace tells what happens", a_trace_tells_what_happens},
 		CU_TEST_INFO_NULL,
