@@ -167,23 +167,33 @@ int scenario_alloc(int argc, char **argv)
 	return 0;
 }
 
+static bool wait_for_file(const char *path)
+{
+	for (int i = 0; i < 6000; i++) {
+		if (access(path, F_OK) == 0)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
 /*
- * The parent ends at once; the child, a daemon by then, waits for that,
- * allocates, and leaves a file that says so. Argument: the file.
+ * The parent ends at once; the child, a daemon by then, waits for the file of
+ * the first argument, allocates, and leaves the file of the second.
  */
 int scenario_daemonise(int argc, char **argv)
 {
 	int heap, fd;
 
-	EXPECT(argc == 2);
+	EXPECT(argc == 3);
 	EXPECT(daemon(1, 0) == 0);
-	usleep(300000);
+	EXPECT(wait_for_file(argv[1]));
 	heap = heap_open();
 	EXPECT(heap >= 0);
 	fd = heap_alloc(heap, 65536);
 	EXPECT(fd >= 0);
 	check_zero_and_fill(fd, 65536, 1);
-	fd = open(argv[1], O_WRONLY | O_CREAT | O_EXCL, 0600);
+	fd = open(argv[2], O_WRONLY | O_CREAT | O_EXCL, 0600);
 	EXPECT(fd >= 0);
 	return 0;
 }
@@ -272,7 +282,7 @@ int scenario_hold(int argc, char **argv)
 	} else if (strcmp(argv[1], "child") == 0) {
 		if (fork() == 0) {
 			setsid();
-			usleep(700000);
+			sleep(3);
 			_exit(0);
 		}
 		close(fd);

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Terminal:
@@ -79,9 +79,9 @@ def main():
     t.wait_for("Stopped")
     t.send("fg\n")
     t.wait_for("sleep 60")
-    time.sleep(0.3)
+    time.sleep(1)
     t.send("\x03")
-    time.sleep(0.3)
+    time.sleep(1)
     t.send("echo status-$?\n")
     t.wait_for("status-130")
 
@@ -93,11 +93,10 @@ def main():
 
     # A background job that reads stops; in the foreground it reads on.
     t.send(f"{run} cat &\n")
-    time.sleep(1)
-    t.send("jobs\n")
+    t.send("until jobs | grep Stopped; do sleep 0.1; done\n")
     t.wait_for("Stopped")
     t.send("fg\n")
-    time.sleep(0.2)
+    time.sleep(1)
     t.send("typed\n")
     t.wait_for("typed")
     t.send("\x04")

@@ -232,20 +232,22 @@ static bool is_file(void *path)
 
 static void a_daemonised_child_is_served_after_the_program_ended(void)
 {
-	char dir[] = "/tmp/dmaheap-test-XXXXXX", file[64];
+	char dir[] = "/tmp/dmaheap-test-XXXXXX", go[64], done[64];
 	struct command c;
 
 	T_REQUIRE(mkdtemp(dir));
-	snprintf(file, sizeof(file), "%s/done", dir);
-	run_words(&c, NULL, WORDS("daemonise", file), NULL);
+	snprintf(go, sizeof(go), "%s/go", dir);
+	snprintf(done, sizeof(done), "%s/done", dir);
+	run_words(&c, NULL, WORDS("daemonise", go, done), NULL);
 	expect_status(&c, 0);
-	CU_ASSERT_FALSE(is_file(file));
-	for (int i = 0; i < 500 && !is_file(file); i++)
+	close(open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	for (int i = 0; i < 6000 && !is_file(done); i++)
 		usleep(10000);
-	CU_ASSERT_TRUE(is_file(file));
-	for (int i = 0; i < 500 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+	CU_ASSERT_TRUE(is_file(done));
+	for (int i = 0; i < 6000 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
 		usleep(10000);
-	unlink(file);
+	unlink(go);
+	unlink(done);
 	rmdir(dir);
 	command_end(&c);
 }

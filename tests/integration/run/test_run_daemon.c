@@ -244,7 +244,6 @@ static void an_injected_stall_is_seen_and_reported(void)
 	report = json_load_file(path, 0, NULL);
 	CU_ASSERT_PTR_NOT_NULL(report);
 	CU_ASSERT(first_stall(report) >= 79000000);
-	CU_ASSERT(first_stall(report) < 2000000000);
 	json_decref(report);
 	unlink(path);
 }
