@@ -203,7 +203,8 @@ static int settle(struct snapshot_work *w,
 	}
 	settle_managed(w);
 	for (unsigned int i = 0; i < snap->n_zones; i++)
-		if (free_pages(&snap->zone[i]) > snap->zone[i].managed_pages)
+		if (free_pages(&snap->zone[i]) > snap->zone[i].managed_pages ||
+		    snap->zone[i].managed_pages > snap->zone[i].span_pages)
 			return refuse(err, "buddyinfo", snap->zone[i].name,
 				      "more pages are free than it has");
 	return 0;

@@ -335,8 +335,12 @@ int snapshot_read_pagetypeinfo(struct snapshot_reader *r,
 			return snapshot_refuse(r, "zone %s is not in buddyinfo",
 					       name);
 		if (skip_word(r, ",")) {
-			if (!skip_word(r, "type") ||
-			    read_type_counts(r, w, zone))
+			if (!skip_word(r, "type"))
+				return snapshot_refuse(r,
+						       "\"type\" is needed at "
+						       "\"%.20s\"",
+						       r->pos);
+			if (read_type_counts(r, w, zone))
 				return SNAPSHOT_E_INVALID;
 		} else if (read_block_counts(r, zone, columns, n_columns)) {
 			return SNAPSHOT_E_INVALID;

@@ -131,6 +131,8 @@ static void nonsense_is_refused_with_file_line_and_reason(void)
 		NULL, "pagetypeinfo", 1);
 	refused(BUDDY, "Node 0, zone DMA, type Odd 0 0 0 0 0 0 0 0 0 0 0\n",
 		NULL, "pagetypeinfo", 1);
+	refused(BUDDY, "Node 0, zone DMA, tyte Movable 0 0 0 0 0 0 0 0 0 0 0\n",
+		NULL, "pagetypeinfo", 1);
 	refused(BUDDY, "Page block order: 10\n", NULL, "pagetypeinfo", 1);
 	refused(BUDDY, TYPES, "MemTotal 12 kB\n", "meminfo", 1);
 	refused(BUDDY, TYPES, "MemTotal: x kB\n", "meminfo", 1);
