@@ -237,7 +237,7 @@ static void conn_free(struct conn *conn)
 	list_remove(&conn->link);
 	l->stats.n_connections--;
 	peer_fini(&conn->peer);
-	free(conn);
+	slab_free(l->conn_slab, 0, conn);
 }
 
 void conn_finish(struct conn *conn)
@@ -272,7 +272,7 @@ int conn_new(struct listener *listener, int fd)
 	struct conn *conn;
 	int r = -ENOMEM;
 
-	conn = calloc(1, sizeof(*conn));
+	conn = slab_zalloc(listener->conn_slab, 0);
 	if (!conn)
 		goto out_fd;
 	conn->listener = listener;
@@ -301,7 +301,7 @@ int conn_new(struct listener *listener, int fd)
 out_peer:
 	peer_fini(&conn->peer);
 out_conn:
-	free(conn);
+	slab_free(listener->conn_slab, 0, conn);
 out_fd:
 	fd_close(fd);
 	return err_raise(r);

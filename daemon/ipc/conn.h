@@ -29,6 +29,7 @@
 
 struct conn;
 struct listener;
+struct slab_registry;
 
 /* Taken once, when the connection was accepted. */
 struct conn_peer {
@@ -97,6 +98,9 @@ int listener_new(struct listener **ret, struct loop *loop, int listen_fd,
 /* Closes all its connections, on_closed() for each. Return: NULL. */
 struct listener *listener_free(struct listener *listener);
 DEFINE_CLEANUP(struct listener *, listener_free);
+
+/* Lists the cache of connections, for slabinfo. */
+void listener_enlist(struct listener *listener, struct slab_registry *registry);
 
 /* Accept no more; connections live on. For draining. */
 void listener_stop_accepting(struct listener *listener);

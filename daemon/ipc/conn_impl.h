@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "base/slab.h"
 #include "ipc/conn.h"
 #include "ipc/loop.h"
 
@@ -58,6 +59,7 @@ struct listener {
 	struct conn_limits limits;
 	const struct conn_ops *ops;
 	void *ctx;
+	struct slab_cache *conn_slab;
 	struct list_node conns;   /* the living, in order of arrival */
 	struct list_node leaving; /* closed, on_closed() still to come */
 	struct listener_stats stats;

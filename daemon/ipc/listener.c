@@ -83,6 +83,12 @@ static int set_nonblocking(int fd)
 	return 0;
 }
 
+static const struct slab_params conn_slab_params = {
+	.size_bytes = sizeof(struct conn),
+	.n_fronts = 1,
+	.n_keep_free = 1,
+};
+
 int listener_new(struct listener **ret, struct loop *loop, int listen_fd,
 		 const struct conn_limits *limits, const struct conn_ops *ops,
 		 void *ctx)
@@ -108,6 +114,9 @@ int listener_new(struct listener **ret, struct loop *loop, int listen_fd,
 	l->spare_fd = open_spare();
 	if (l->spare_fd < 0)
 		return err_raise(-errno);
+	r = slab_cache_new(&l->conn_slab, "conn", &conn_slab_params);
+	if (r)
+		return err_trace(r);
 	r = loop_acceptor_new(&l->acceptor, loop, listen_fd, on_accept, l);
 	if (r)
 		return err_trace(r);
@@ -127,8 +136,14 @@ struct listener *listener_free(struct listener *listener)
 	while ((node = list_first(&listener->leaving)))
 		conn_finish(list_entry(node, struct conn, link));
 	fd_close(listener->spare_fd);
+	slab_cache_free(listener->conn_slab);
 	free(listener);
 	return NULL;
+}
+
+void listener_enlist(struct listener *listener, struct slab_registry *registry)
+{
+	slab_cache_enlist(listener->conn_slab, registry);
 }
 
 void listener_stop_accepting(struct listener *listener)

@@ -467,8 +467,10 @@ static int make_listener(struct server *s)
 	int r = listener_new(&s->listener, s->loop, s->socket.fd,
 			     &conn_limits_default, &session_conn_ops, s);
 
-	if (!r)
+	if (!r) {
+		listener_enlist(s->listener, s->slabs);
 		server_apply_limits(s);
+	}
 	return r;
 }
 
