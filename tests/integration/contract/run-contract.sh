@@ -16,7 +16,7 @@ option= least=70
 if [ "$mode" = strict ]; then
 	option=--strict least=90
 fi
-command -v python3 >/dev/null || {
+env python3 -c pass 2>/dev/null || {
 	echo "skipped: no python3"
 	exit 77
 }
@@ -31,6 +31,6 @@ if [ "$status" -ne 0 ]; then
 	echo "contract: exit status $status"
 	exit 1
 fi
-python3 "$here/compare.py" "$reference" "$out" --min "$least" \
+env python3 "$here/compare.py" "$reference" "$out" --min "$least" \
 	--known "$here/known-differences.txt" \
 	$([ "$mode" = plain ] || echo --strict)
