@@ -80,6 +80,7 @@ struct config_node {
 	uint64_t min_free_kbytes; /* 0: computed as the kernel does */
 	uint64_t swap_bytes;
 	uint64_t compaction_proactiveness;
+	uint64_t watermark_boost_factor; /* 0: none */
 	uint64_t cpus;
 	uint64_t pcp_batch; /* 0: computed */
 	uint64_t pcp_high;  /* 0: computed */

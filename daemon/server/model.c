@@ -135,6 +135,10 @@ static int fill_params(const struct config *c, struct node_params *p,
 		.swap_bytes = c->node.swap_bytes,
 		.compaction_proactiveness =
 			(unsigned int)c->node.compaction_proactiveness,
+		.watermark_boost_factor =
+			c->node.watermark_boost_factor
+				? (uint32_t)c->node.watermark_boost_factor
+				: NODE_NO_BOOST,
 		.compact_unevictable_denied =
 			!c->node.compact_unevictable_allowed,
 		.pcp_batch = (unsigned int)c->node.pcp_batch,
