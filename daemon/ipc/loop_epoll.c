@@ -11,6 +11,11 @@
 #include "base/list.h"
 #include "ipc/loop_impl.h"
 
+/* gcc's analyzer takes a pointer to a member for the loss of the whole. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 /*
  * epoll_event.data is always a struct source, embedded in its owner. An owner
  * freed in the middle of a round is marked dead and goes at the round's end,
@@ -32,6 +37,7 @@ struct source {
 	uint32_t registered; /* 0: epoll does not know this fd */
 	uint32_t wanted;     /* while on the list retry */
 	bool dead;
+	void *owner;           /* freed with the dead */
 	struct list_node link; /* epoll_loop::retry or epoll_loop::dead */
 };
 
@@ -43,22 +49,22 @@ struct epoll_loop {
 	_Alignas(8) char buffer[DMAHEAP_MESSAGE_MAX_BYTES];
 };
 
-/* In each owner the source comes first: the dead are freed by it. */
+/* In each owner the base comes first: it is what the user holds. */
 struct epoll_watch {
-	struct source source;
 	struct loop_watch base;
+	struct source source;
 };
 
 struct epoll_socket {
-	struct source source;
 	struct loop_socket base;
+	struct source source;
 	bool wants_message;
 	bool wants_room;
 };
 
 struct epoll_acceptor {
-	struct source source;
 	struct loop_acceptor base;
+	struct source source;
 	bool paused;
 };
 
@@ -95,11 +101,14 @@ static void source_want(struct epoll_loop *el, struct source *s,
 		list_add_tail(&el->retry, &s->link);
 }
 
-static void source_init(struct source *s, int fd,
+static void source_init(struct source *s, void *owner, int fd,
 			void (*ready)(struct source *, uint32_t),
 			void (*failed)(struct source *, int))
 {
-	*s = (struct source){.ready = ready, .failed = failed, .fd = fd};
+	*s = (struct source){.ready = ready,
+			     .failed = failed,
+			     .owner = owner,
+			     .fd = fd};
 	list_init(&s->link);
 }
 
@@ -146,7 +155,7 @@ static int epoll_watch_new(struct loop_watch **ret, struct loop *loop, int fd,
 				      .events = events,
 				      .fn = fn,
 				      .ctx = ctx};
-	source_init(&w->source, fd, watch_ready, watch_failed);
+	source_init(&w->source, w, fd, watch_ready, watch_failed);
 	r = source_register(to_epoll(loop), &w->source, watch_events(&w->base));
 	if (r) {
 		free(w);
@@ -239,7 +248,7 @@ static int epoll_socket_new(struct loop_socket **ret, struct loop *loop, int fd,
 				       .fd = fd,
 				       .ops = ops,
 				       .ctx = ctx};
-	source_init(&s->source, fd, socket_ready, socket_failed);
+	source_init(&s->source, s, fd, socket_ready, socket_failed);
 	*ret = &s->base;
 	return 0;
 }
@@ -325,7 +334,7 @@ static int epoll_acceptor_new(struct loop_acceptor **ret, struct loop *loop,
 					 .fd = fd,
 					 .fn = fn,
 					 .ctx = ctx};
-	source_init(&a->source, fd, acceptor_ready, acceptor_failed);
+	source_init(&a->source, a, fd, acceptor_ready, acceptor_failed);
 	r = source_register(to_epoll(loop), &a->source, EPOLLIN);
 	if (r) {
 		free(a);
@@ -359,7 +368,7 @@ static void epoll_acceptor_resume(struct loop_acceptor *acceptor)
 static void bury_the_dead(struct epoll_loop *el)
 {
 	list_for_each_safe(node, &el->dead)
-		free(list_entry(node, struct source, link));
+		free(list_entry(node, struct source, link)->owner);
 	list_init(&el->dead);
 }
 

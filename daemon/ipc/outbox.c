@@ -13,6 +13,11 @@
 #include "base/fd.h"
 #include "ipc/conn_impl.h"
 
+/* gcc's analyzer does not see that a list holds what is linked into it. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 /*
  * A reply is sent at once when nothing waits before it. It has to wait while
  * the socket is full, while too many fds lie unread in it, or while the system
@@ -75,7 +80,7 @@ static void put_fds(struct msghdr *msg, union control *control, const int *fds,
 		return;
 	msg->msg_control = control->buf;
 	msg->msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-	c = CMSG_FIRSTHDR(msg);
+	c = &control->align;
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));

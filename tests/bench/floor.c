@@ -150,11 +150,15 @@ int floor_alloc(const struct floor_server *f)
 			     .msg_iovlen = 1,
 			     .msg_control = control.buf,
 			     .msg_controllen = sizeof(control.buf)};
+	struct cmsghdr *c;
 	int fd;
 
 	if (send(f->sock, request, sizeof(request), MSG_NOSIGNAL) < 0 ||
 	    recvmsg(f->sock, &msg, MSG_CMSG_CLOEXEC) < 0)
 		bench_fail("floor");
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	c = CMSG_FIRSTHDR(&msg);
+	if (!c)
+		bench_fail("floor: no fd");
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
