@@ -64,6 +64,8 @@ static void ignore_signals(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)signal(ignored[i], SIG_IGN);
+	/* Inherited as ignored it would hide how the program ended. */
+	(void)signal(SIGCHLD, SIG_DFL);
 }
 
 static void raise_fd_limit(void)

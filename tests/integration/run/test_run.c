@@ -144,6 +144,13 @@ static void the_exit_status_is_the_programs(void)
 	command_run(&c, WORDS(RUN_DOUBLE, "sh", "-c", "exit 7"), NULL);
 	expect_status(&c, 7);
 	command_end(&c);
+	/* Also where the caller ignores SIGCHLD. */
+	command_run(&c,
+		    WORDS("sh", "-c",
+			  "trap '' CHLD; exec " RUN_DOUBLE " sh -c 'exit 7'"),
+		    NULL);
+	expect_status(&c, 7);
+	command_end(&c);
 	command_run(&c, WORDS(RUN_DOUBLE, "/nonexistent/program"), NULL);
 	expect_status(&c, 127);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "/nonexistent/program"));
