@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
 #include "base/err.h"
 #include "base/pages.h"
+#include "base/strbuf.h"
 #include "heap/heap_private.h"
 
 /*
@@ -82,6 +85,27 @@ bool metadata_check(const struct heap_set *set)
 	return stats.total_slabs == set->n_metadata_pages &&
 	       slab_check(set->buffer_slab) &&
 	       slab_classes_check(set->run_slabs);
+}
+
+void heap_set_render_vmstat(const struct heap_set *set, struct strbuf *out)
+{
+	const struct kvalloc *kv = &set->kv;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} items[] = {
+		{"metadata_pages", set->n_metadata_pages + kv->n_pages},
+		{"kvalloc_contiguous", kv->n_contiguous},
+		{"kvalloc_contiguous_stall_ns", kv->contiguous_stall_ns},
+		{"kvalloc_fallback", kv->n_fallback},
+		{"kvalloc_fallback_stall_ns", kv->fallback_stall_ns},
+		{"kvalloc_failed", kv->n_failed},
+		{"kvalloc_failed_stall_ns", kv->failed_stall_ns},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+		strbuf_append(out, "model_%s %" PRIu64 "\n", items[i].name,
+			      items[i].value);
 }
 
 void heap_set_enlist(struct heap_set *set, struct slab_registry *registry)

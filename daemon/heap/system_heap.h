@@ -32,6 +32,7 @@ struct node;
 struct heap;
 struct heap_set;
 struct objtrack;
+struct strbuf;
 struct slab_registry;
 
 enum {
@@ -122,6 +123,13 @@ DEFINE_CLEANUP(struct heap_set *, heap_set_free);
 
 /* Lists the caches of buffers and their runs, once, for slabinfo. */
 void heap_set_enlist(struct heap_set *set, struct slab_registry *registry);
+
+/*
+ * Appends lines "name value" on what buffers cost the node besides their
+ * blocks: pages of metadata, and what became of requests for block tables of a
+ * page and more (mm/kvalloc.h), with the stall of each kind.
+ */
+void heap_set_render_vmstat(const struct heap_set *set, struct strbuf *out);
 
 /**
  * heap_set_track() - tell an object tracker of every buffer and block

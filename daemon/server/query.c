@@ -185,6 +185,7 @@ static void render(const struct server *s, uint32_t text, struct strbuf *out)
 		break;
 	case DMAHEAP_NODE_VMSTAT:
 		node_render_vmstat(s->node, out);
+		heap_set_render_vmstat(s->heaps, out);
 		break;
 	case DMAHEAP_NODE_ZONEINFO:
 		node_render_zoneinfo(s->node, out);

@@ -184,6 +184,32 @@ static void slabinfo_counts_the_buffers(void)
 	f.node = node_free(f.node);
 }
 
+static void tables_in_single_pages_are_counted(void)
+{
+	_cleanup_(strbuf_finip) struct strbuf sb = STRBUF_INIT;
+	struct fixture f;
+	struct buffer *b;
+
+	fixture_open(&f, MIB(64), "0-only");
+	b = take(&f, 1, MIB(10)); /* a table of order 3, contiguous */
+	T_REQUIRE(b);
+	CU_ASSERT_EQUAL(give(&f, b, HEAP_FINISH_NODE), 0);
+	node_pressure_fragment(f.node, 2);
+	b = take(&f, 1, MIB(10)); /* no order 3 left: five single pages */
+	T_REQUIRE(b);
+	heap_set_render_vmstat(f.set, &sb);
+	CU_ASSERT_STRING_EQUAL(strbuf_string(&sb),
+			       "model_metadata_pages 6\n"
+			       "model_kvalloc_contiguous 1\n"
+			       "model_kvalloc_contiguous_stall_ns 0\n"
+			       "model_kvalloc_fallback 1\n"
+			       "model_kvalloc_fallback_stall_ns 0\n"
+			       "model_kvalloc_failed 0\n"
+			       "model_kvalloc_failed_stall_ns 0\n");
+	CU_ASSERT_EQUAL(give(&f, b, HEAP_FINISH_NODE), 0);
+	fixture_close(&f);
+}
+
 static void a_right_life_is_tracked_without_a_word(void)
 {
 	struct objtrack_stats stats;
@@ -252,6 +278,8 @@ int main(int argc, char **argv)
 		{"a set without memory is not made",
 		 a_set_without_memory_is_not_made},
 		{"slabinfo counts the buffers", slabinfo_counts_the_buffers},
+		{"tables in single pages are counted",
+		 tables_in_single_pages_are_counted},
 		{"a right life is tracked without a word",
 		 a_right_life_is_tracked_without_a_word},
 		{"a buffer with another's block is reported",
