@@ -71,11 +71,19 @@ static int allocate(struct node *node)
 		zone->pcp = calloc(node->n_cpus, sizeof(*zone->pcp));
 		if (!zone->pcp)
 			return err_raise(-ENOMEM);
-		zone->compact_init_migrate_pfn = zone->start_pfn;
-		zone->compact_init_free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
 		zone->compact_cached_migrate_pfn[0] = zone->start_pfn;
 		zone->compact_cached_migrate_pfn[1] = zone->start_pfn;
-		zone->compact_cached_free_pfn = zone->compact_init_free_pfn;
+		zone->compact_cached_free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
+		/* compact_init_*_pfn are 0 until skip marks are first flushed:
+		 * so each search of the free lists is a deep one, and when it
+		 * fails a request goes on from the middle of what is left.
+		 * A machine that ran for long has had its flush. */
+		if (node->params.snapshot &&
+		    node->params.snapshot->has_compacted) {
+			zone->compact_init_migrate_pfn = zone->start_pfn;
+			zone->compact_init_free_pfn =
+				zone->compact_cached_free_pfn;
+		}
 	}
 	place_heads(node);
 	return 0;

@@ -22,6 +22,7 @@ struct frames {
 	struct zone *zone;
 	const struct snapshot_zone *snap;
 	struct rng rng;
+	uint32_t offset;  /* where in each stretch small blocks lie */
 	uint8_t *claimed; /* per frame of the node: part of a free block */
 	uint8_t *whole;   /* per pageblock of the zone: BLOCK_* */
 	uint32_t n_blocks;
@@ -58,14 +59,20 @@ static void claim(struct frames *f, uint32_t pfn, unsigned int order,
 	buddy_add(f->zone, pfn, order, mt, false);
 }
 
-/* May pageblocks @b.. be one whole free block, of their own type @mt? */
+/* Where a whole free block may go, the better places first. */
+enum place { PLACE_OWN_TYPE, PLACE_ANY_TYPE, PLACE_ASIDE, PLACES };
+
 static bool whole_fits(const struct frames *f, uint32_t b, uint32_t n,
-		       unsigned int mt, bool any_type)
+		       unsigned int mt, enum place place)
 {
-	for (uint32_t i = b; i < b + n; i++)
-		if (f->whole[i] != BLOCK_PARTLY ||
-		    (!any_type && block_mt(f->node, block_pfn(f, i)) != mt))
+	for (uint32_t i = b; i < b + n; i++) {
+		if (f->whole[i] == BLOCK_FREE ||
+		    (f->whole[i] == BLOCK_ASIDE && place != PLACE_ASIDE))
 			return false;
+		if (place == PLACE_OWN_TYPE &&
+		    block_mt(f->node, block_pfn(f, i)) != mt)
+			return false;
+	}
 	return true;
 }
 
@@ -75,11 +82,11 @@ static bool place_whole(struct frames *f, unsigned int order, unsigned int mt)
 {
 	uint32_t n = 1u << (order - PAGEBLOCK_ORDER);
 
-	for (unsigned int any_type = 0; any_type < 2; any_type++) {
+	for (enum place place = 0; place < PLACES; place++) {
 		for (uint32_t b = f->n_blocks; b >= n; b -= n) {
 			uint32_t first = b - n;
 
-			if (!whole_fits(f, first, n, mt, any_type))
+			if (!whole_fits(f, first, n, mt, place))
 				continue;
 			if (order == PAGEBLOCK_ORDER &&
 			    f->whole[first ^ 1] == BLOCK_FREE)
@@ -95,12 +102,20 @@ static bool place_whole(struct frames *f, unsigned int order, unsigned int mt)
 	return false;
 }
 
-/* Sets pageblocks aside for reserved frames, from the lowest movable one. */
+/*
+ * Sets movable pageblocks aside for reserved frames, before anything else.
+ * Early memory is taken from the top of all memory downwards (memblock), the
+ * kernel's own image lies low: the highest zone's at its top, the others' at
+ * the bottom.
+ */
 static void set_aside(struct frames *f, uint64_t n_reserved)
 {
+	bool top = f->zone->index == f->node->n_zones - 1;
 	uint64_t n = n_reserved >> PAGEBLOCK_ORDER;
 
-	for (uint32_t b = 0; b < f->n_blocks && n > 0; b++) {
+	for (uint32_t i = 0; i < f->n_blocks && n > 0; i++) {
+		uint32_t b = top ? f->n_blocks - 1 - i : i;
+
 		if (f->whole[b] != BLOCK_PARTLY ||
 		    block_mt(f->node, block_pfn(f, b)) != MT_MOVABLE)
 			continue;
@@ -118,56 +133,51 @@ static bool is_free_head(const struct frames *f, uint32_t pfn,
 }
 
 /*
- * Where in the pair of buddies at @pfn a free block of @order may go: larger
- * ones are placed already, so the first frame of a half stands for all of it.
+ * May a free block of @order lie at @pfn? Larger ones are placed already, so
+ * the first frame stands for all of it; its buddy may not be free as a whole.
  */
-static uint32_t place_in_pair(struct frames *f, uint32_t pfn,
-			      unsigned int order)
+static bool may_place(const struct frames *f, uint32_t pfn, unsigned int order)
 {
-	uint32_t other = pfn + (1u << order);
-	bool first_ok = !f->claimed[pfn] && !is_free_head(f, other, order);
-	bool other_ok = !f->claimed[other] && !is_free_head(f, pfn, order);
-
-	if (first_ok && other_ok)
-		return rng_next(&f->rng) & 1 ? other : pfn;
-	if (first_ok)
-		return pfn;
-	return other_ok ? other : NO_PFN;
+	return !f->claimed[pfn] && !is_free_head(f, pfn ^ (1u << order), order);
 }
 
-static uint32_t count_pairs(struct frames *f, uint32_t base, unsigned int order)
-{
-	struct rng keep = f->rng;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < PAGEBLOCK_PAGES; i += 2u << order)
-		n += place_in_pair(f, base + i, order) != NO_PFN;
-	f->rng = keep;
-	return n;
-}
-
-/* Spreads up to @n blocks over one pageblock. Return: how many it took. */
+/*
+ * Puts up to @n blocks into one pageblock, every so many frames apart; what
+ * does not fit so goes into any gap. In a machine that was started lately they
+ * lie at the same place of each stretch everywhere, as a program leaves memory
+ * that it filled in order, and single pages at an odd frame: when compaction
+ * flushes its skip marks it looks at every eighth frame only (reset_block() of
+ * compaction.c), and what is strewn regularly is rarely among those. In one
+ * that ran for long each pageblock has a place of its own. Return: how many it
+ * took.
+ */
 static uint64_t fill_block(struct frames *f, uint32_t block, uint64_t n,
 			   unsigned int order, unsigned int mt)
 {
-	uint32_t base = block_pfn(f, block), pairs, seen = 0;
+	uint32_t base = block_pfn(f, block), placed = 0;
+	uint32_t pairs = PAGEBLOCK_PAGES >> (order + 1);
+	uint32_t offset = f->offset, apart;
 
 	if (n == 0)
 		return 0;
-	pairs = count_pairs(f, base, order);
-	n = MIN(n, pairs);
-	if (n == 0)
-		return 0;
-	for (uint32_t i = 0; i < PAGEBLOCK_PAGES; i += 2u << order) {
-		uint32_t pfn = place_in_pair(f, base + i, order);
-
-		if (pfn == NO_PFN)
+	if (f->node->params.snapshot->has_compacted)
+		offset = (uint32_t)rng_below(&f->rng, PAGEBLOCK_PAGES);
+	apart = (uint32_t)(pairs / MIN(n, pairs)) << (order + 1);
+	for (uint32_t i = offset % apart & ~((1u << order) - 1);
+	     i < PAGEBLOCK_PAGES && placed < n; i += apart) {
+		if (!may_place(f, base + i, order))
 			continue;
-		if ((seen + 1) * n / pairs != seen * n / pairs)
-			claim(f, pfn, order, mt);
-		seen++;
+		claim(f, base + i, order, mt);
+		placed++;
 	}
-	return n;
+	for (uint32_t i = 0; i < PAGEBLOCK_PAGES && placed < n;
+	     i += 1u << order) {
+		if (!may_place(f, base + i, order))
+			continue;
+		claim(f, base + i, order, mt);
+		placed++;
+	}
+	return placed;
 }
 
 static bool wanted_block(const struct frames *f, uint32_t block,
@@ -213,12 +223,12 @@ static int place_free(struct frames *f, struct node_error *err)
 		f->zone->end_pfn - f->zone->start_pfn - f->zone->managed_pages;
 	unsigned int o = NODE_MAX_ORDER;
 
+	set_aside(f, reserved);
 	for (; o >= PAGEBLOCK_ORDER; o--)
 		for (unsigned int mt = 0; mt < MT_COUNT; mt++)
 			for (uint64_t i = 0; i < f->snap->free[mt][o]; i++)
 				if (!place_whole(f, o, mt))
 					goto no_room;
-	set_aside(f, reserved);
 	for (;; o--) {
 		for (unsigned int mt = 0; mt < MT_COUNT; mt++)
 			if (place_small(f, o, mt))
@@ -364,6 +374,7 @@ int layout_frames(struct node *node, const struct layout_occupants *occupants,
 	int r = 0;
 
 	rng_seed(&f.rng, node->params.seed);
+	f.offset = (uint32_t)rng_below(&f.rng, PAGEBLOCK_PAGES) | 1;
 	f.claimed = calloc(node->n_frames, 1);
 	if (!f.claimed || !whole)
 		r = err_raise(-ENOMEM);

@@ -71,6 +71,7 @@ struct snapshot {
 	uint64_t anon_pages;   /* AnonPages and shared memory, not mlocked */
 	uint64_t mlocked_pages;
 	uint64_t slab_pages; /* SReclaimable */
+	bool has_compacted;  /* vmstat: compaction ran for requests before */
 };
 
 /**

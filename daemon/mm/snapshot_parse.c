@@ -471,8 +471,8 @@ int snapshot_read_vmstat(struct snapshot_reader *r, struct snapshot_work *w)
 	uint64_t value;
 	int more;
 
-	/* counters begin at 0 in a new node: only the form is verified */
-	(void)w;
+	/* counters begin at 0 in a new node: of the old ones only this matters
+	 */
 	while ((more = next_line(r)) > 0) {
 		skip_blanks(r);
 		if (*r->pos == '\0')
@@ -481,6 +481,8 @@ int snapshot_read_vmstat(struct snapshot_reader *r, struct snapshot_work *w)
 			return snapshot_refuse(r, "\"name value\" is needed");
 		if (get_number(r, UINT64_MAX / 10 - 1, &value))
 			return SNAPSHOT_E_INVALID;
+		if (strcmp(name, "compact_stall") == 0 && value > 0)
+			w->snap->has_compacted = true;
 	}
 	return more < 0 ? SNAPSHOT_E_INVALID : 0;
 }
