@@ -16,7 +16,7 @@
 
 #define N_WAITS_MAX 4u /* for drops, before a buffer is refused */
 
-static uint64_t runs_bytes(const struct backing_spec *spec)
+_unused_ static uint64_t runs_bytes(const struct backing_spec *spec)
 {
 	uint64_t bytes = 0;
 

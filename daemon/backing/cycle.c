@@ -39,8 +39,8 @@ int backing_open(struct backing *b, struct backing_buffer *bb,
 	return 0;
 }
 
-static bool is_droppable_live(const struct backing *b,
-			      const struct backing_buffer *bb)
+_unused_ static bool is_droppable_live(const struct backing *b,
+				       const struct backing_buffer *bb)
 {
 	return bb->state == BUFFER_LIVE &&
 	       lifetime_mode(b->lifetime) == BACKING_LIFETIME_EXPLICIT;

@@ -306,7 +306,7 @@ static void digest_line(struct parser *p, char *line)
 }
 
 /* Called by libinih, as fgets(). */
-static char *read_line(char *buf, int size, void *stream)
+static char *read_line(char *buf, int size _unused_, void *stream)
 {
 	struct parser *p = stream;
 	const char *end;

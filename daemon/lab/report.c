@@ -149,7 +149,7 @@ void report_table(struct report *report, const char *title,
 	report->tables_end = &report->last->next;
 }
 
-static size_t count_cells(const char *cells)
+_unused_ static size_t count_cells(const char *cells)
 {
 	size_t n = 1;
 

@@ -34,6 +34,7 @@ static struct dma_heap_allocation_data *argument(int prot)
 /* Replies into memory that cannot take them: EFAULT, nothing else. */
 int scenario_bad_pointers(int argc, char **argv)
 {
+	const char *volatile nowhere = NULL; /* hidden from the compiler */
 	int heap = heap_open(), before = count_fds(), file;
 	struct dma_heap_allocation_data *data;
 
@@ -70,7 +71,7 @@ int scenario_bad_pointers(int argc, char **argv)
 	EXPECT(errno == EFAULT && data->fd == 0);
 	close(file);
 	EXPECT(ioctl(heap, DMA_HEAP_IOCTL_ALLOC, NULL) < 0 && errno == EFAULT);
-	EXPECT(open((char *)NULL, O_RDONLY) < 0 && errno == EFAULT);
+	EXPECT(open(nowhere, O_RDONLY) < 0 && errno == EFAULT);
 	EXPECT(stat("/dev/dma_heap/system", (void *)8) < 0 && errno == EFAULT);
 	EXPECT(count_fds() == before);
 	return 0;
