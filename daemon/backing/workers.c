@@ -58,7 +58,8 @@ struct thread {
 	struct worker local;
 	pthread_t id;
 	bool started;
-	atomic_uint asleep; /* a futex: enum sleep */
+	atomic_uint asleep;          /* a futex: enum sleep */
+	const struct job *not_taken; /* workers::done when it last napped */
 };
 
 struct workers {
@@ -85,7 +86,7 @@ struct workers {
 #define EXPRESS      0u
 #define RESCUE       1u
 #define FIRST_BULK   2u
-#define BACKLOG_JOBS 32u /* small jobs that are more than express' work */
+#define BACKLOG_JOBS 512u /* small jobs that are more than express' work */
 #define CANARY       FIRST_BULK
 #define CANARY_TIMES 10u
 #define RESCUE_NS    NSEC_PER_MSEC
@@ -251,7 +252,7 @@ static struct job *rest(struct thread *t, enum sleep how)
 {
 	static const struct timespec nap = {.tv_nsec = (long)NSEC_PER_MSEC};
 	struct workers *w = t->workers;
-	struct job *job;
+	struct job *job, *done;
 
 	/* Look again: a submit before this saw us awake. */
 	atomic_store(&t->asleep, how);
@@ -259,8 +260,11 @@ static struct job *rest(struct thread *t, enum sleep how)
 	if (!job && atomic_load(&w->stopping) != STOP_ALL)
 		futex_wait(&t->asleep, how, how == NAPPING ? &nap : NULL);
 	atomic_store(&t->asleep, AWAKE);
-	if (how == NAPPING && atomic_load(&w->done))
-		tell(w); /* the quiet ones that nobody came for */
+	/* The quiet ones that nobody came for during a whole nap. */
+	done = atomic_load(&w->done);
+	if (how == NAPPING && done && done == t->not_taken)
+		tell(w);
+	t->not_taken = done;
 	return job;
 }
 

@@ -11,8 +11,8 @@
  *
  * A small job that is quiet (nobody waits for its end) does not cost the loop a
  * wake-up on either side: it is begun with the next jobs, WORKERS_QUIET_JOBS of
- * them or a millisecond later, and its end is told a millisecond later, unless
- * workers_take_done() is called before.
+ * them or a millisecond later, and its end is told a millisecond or two later,
+ * unless workers_take_done() is called before.
  *
  * A busy host leaves SCHED_IDLE next to no time. When no step has ended for two
  * periods though work waits, a rescue thread of ordinary priority (nice
@@ -30,7 +30,7 @@
 #include "backing/window.h"
 
 #define WORKERS_MAX         16u
-#define WORKERS_QUIET_JOBS  16u
+#define WORKERS_QUIET_JOBS  256u
 #define WORKERS_PERIOD_MS   5u
 #define WORKERS_RESCUE_NICE 5
 
