@@ -4,13 +4,47 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "ipc/loop_impl.h"
 
-int loop_new(struct loop **ret, enum loop_kind kind, char *reason,
-	     size_t reason_bytes)
+static void on_alarm(void *ctx)
+{
+	struct loop *loop = ctx;
+	uint64_t n;
+
+	(void)!read(loop->alarm_fd, &n, sizeof(n));
+	loop->alarm_ns = LOOP_FOREVER;
+}
+
+/*
+ * A timeout of each wait programs the CPU's timer twice per request while a
+ * timer is near, which costs microseconds in a virtual machine. So one timerfd
+ * is set when an earlier timer comes up, and the waits have no timeout. Where
+ * there is none (no descriptor left) they have.
+ */
+static int start_alarm(struct loop *loop)
+{
+	int r;
+
+	loop->alarm_ns = LOOP_FOREVER;
+	loop->alarm_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (loop->alarm_fd < 0)
+		return 0;
+	r = loop->backend->watch_new(&loop->alarm, loop, loop->alarm_fd,
+				     LOOP_READABLE, on_alarm, loop);
+	if (r)
+		loop->alarm_fd = fd_close(loop->alarm_fd);
+	return r;
+}
+
+static int new_backend(struct loop **ret, enum loop_kind kind, char *reason,
+		       size_t reason_bytes)
 {
 	int r;
 
@@ -26,11 +60,33 @@ int loop_new(struct loop **ret, enum loop_kind kind, char *reason,
 	return err_trace(r);
 }
 
+int loop_new(struct loop **ret, enum loop_kind kind, char *reason,
+	     size_t reason_bytes)
+{
+	struct loop *loop = NULL;
+	int r = new_backend(&loop, kind, reason, reason_bytes);
+
+	if (r)
+		return err_trace(r);
+	r = start_alarm(loop);
+	if (r) {
+		(void)snprintf(reason, reason_bytes, "the alarm: %s",
+			       strerror(-r));
+		loop->backend->free(loop);
+		return err_trace(r);
+	}
+	*ret = loop;
+	return 0;
+}
+
 struct loop *loop_free(struct loop *loop)
 {
 	if (!loop)
 		return NULL;
 	assert(loop->n_objects == 0);
+	if (loop->alarm_fd >= 0)
+		loop->backend->watch_free(loop->alarm);
+	fd_close(loop->alarm_fd);
 	return loop->backend->free(loop);
 }
 
@@ -39,7 +95,22 @@ const char *loop_name(const struct loop *loop)
 	return loop->backend->name;
 }
 
-static uint64_t next_timeout(const struct loop *loop)
+static bool set_alarm(struct loop *loop, uint64_t at_ns)
+{
+	const struct itimerspec at = {
+		.it_value = {.tv_sec = (time_t)(at_ns / NSEC_PER_SEC),
+			     .tv_nsec = (long)(at_ns % NSEC_PER_SEC)},
+	};
+
+	if (timerfd_settime(loop->alarm_fd, TFD_TIMER_ABSTIME, &at, NULL) < 0)
+		return false;
+	loop->alarm_ns = at_ns;
+	return true;
+}
+
+/* How long the next wait may last; the alarm is left early rather than set
+ * anew: then it ends a wait for nothing, once. */
+static uint64_t next_timeout(struct loop *loop)
 {
 	const struct loop_timer *first = timer_heap_first(&loop->timers);
 	uint64_t now_ns;
@@ -47,7 +118,12 @@ static uint64_t next_timeout(const struct loop *loop)
 	if (!first)
 		return LOOP_FOREVER;
 	now_ns = clock_now_ns();
-	return first->at_ns > now_ns ? first->at_ns - now_ns : 0;
+	if (first->at_ns <= now_ns)
+		return 0;
+	if (loop->alarm_fd >= 0 &&
+	    (loop->alarm_ns <= first->at_ns || set_alarm(loop, first->at_ns)))
+		return LOOP_FOREVER;
+	return first->at_ns - now_ns;
 }
 
 /*

@@ -44,6 +44,9 @@ struct loop {
 	uint64_t fired_ns; /* timers up to here have had their turn */
 	bool stopping;
 	unsigned int n_objects; /* that the users have not freed */
+	int alarm_fd;      /* a timerfd; -1: waits have a timeout instead */
+	uint64_t alarm_ns; /* what it is set to, or LOOP_FOREVER */
+	struct loop_watch *alarm;
 };
 
 struct loop_watch {
