@@ -89,6 +89,31 @@ static void epoll_may_be_refused(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(reason, "epoll"));
 }
 
+static void stop(void *ctx)
+{
+	loop_stop(ctx);
+}
+
+/* Waits have a timeout then. */
+static void without_a_timerfd_timers_come_still(void)
+{
+	uint64_t start_ns = clock_now_ns();
+	struct loop_timer timer;
+	struct loop *l = NULL;
+	char reason[256];
+
+	faults_arm(FAULT_TIMERFD_CREATE, 0, 1, EMFILE);
+	CU_ASSERT_EQUAL(loop_new(&l, test_loop_kind, reason, sizeof(reason)),
+			0);
+	CU_ASSERT_EQUAL(faults_hits(FAULT_TIMERFD_CREATE), 1);
+	faults_clear();
+	loop_timer_init(&timer, stop, l);
+	loop_timer_set(l, &timer, start_ns + 5 * NSEC_PER_MSEC);
+	CU_ASSERT_EQUAL(loop_run(l), 0);
+	CU_ASSERT_TRUE(clock_now_ns() - start_ns >= 5 * NSEC_PER_MSEC);
+	loop_free(l);
+}
+
 static void noop(void *ctx)
 {
 	(void)ctx;
@@ -465,6 +490,8 @@ int main(int argc, char **argv)
 		{"each step of the io_uring may be refused",
 		 each_step_of_the_uring_may_be_refused},
 		{"epoll may be refused", epoll_may_be_refused},
+		{"without a timerfd timers come still",
+		 without_a_timerfd_timers_come_still},
 		{"without memory nothing is made and nothing leaks",
 		 without_memory_nothing_is_made_and_nothing_leaks},
 		{"an fd that epoll refuses is told",
