@@ -31,11 +31,28 @@ static struct dma_heap_allocation_data *argument(int prot)
 	return data;
 }
 
+/* Open descriptors of the parent, which is the supervisor. */
+static int count_parents_fds(void)
+{
+	char path[64];
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)getppid());
+	dir = opendir(path);
+	EXPECT(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
 /* Replies into memory that cannot take them: EFAULT, nothing else. */
 int scenario_bad_pointers(int argc, char **argv)
 {
 	const char *volatile nowhere = NULL; /* hidden from the compiler */
 	int heap = heap_open(), before = count_fds(), file;
+	int parents = count_parents_fds();
 	struct dma_heap_allocation_data *data;
 
 	(void)argc;
@@ -74,6 +91,7 @@ int scenario_bad_pointers(int argc, char **argv)
 	EXPECT(open(nowhere, O_RDONLY) < 0 && errno == EFAULT);
 	EXPECT(stat("/dev/dma_heap/system", (void *)8) < 0 && errno == EFAULT);
 	EXPECT(count_fds() == before);
+	EXPECT(count_parents_fds() == parents);
 	return 0;
 }
 
