@@ -87,7 +87,7 @@ run_ctest() { # STAGE PRESET LABELS [RUNNER... --] [CTEST-ARGS...]
 	chmod 1777 "$out" # an ordinary user writes its file here
 	# shellcheck disable=SC2086
 	$runner ctest --test-dir "build/$preset" -j "$jobs" -L "$labels" \
-		-LE 'stress|bench|peers' --no-tests=error --timeout 240 \
+		-LE "stress|bench|peers$not_again" --no-tests=error --timeout 240 \
 		--output-on-failure --output-junit "$junit" "$@" \
 		>"$out/log" 2>&1
 	status=$?
@@ -121,8 +121,13 @@ probe_sanitizer() { # FLAGS
 		{ echo "a program with -fsanitize=$1 does not run here: $(head -n 1 "$out/log")"; return 1; }
 }
 
+not_again='|once' # of the label "once": in the first stage only
+
 stage_dev() {
-	build dev dev && run_ctest dev dev 'unit|integration|lint|fuzz'
+	build dev dev || return
+	not_again=
+	run_ctest dev dev 'unit|integration|lint|fuzz'
+	not_again='|once'
 }
 
 # The same programs in surroundings such as a container engine makes.
