@@ -248,8 +248,8 @@ static void conclude_speed(const struct threadcache_result *r,
 				"time with slab caches that it costs with "
 				"malloc: %s.",
 				ratio,
-				ratio < 0.97   ? "a gain"
-				: ratio > 1.03 ? "a loss"
+				ratio < 0.95   ? "a gain"
+				: ratio > 1.05 ? "a loss"
 					       : "no difference to speak of");
 	}
 }
