@@ -91,7 +91,8 @@ int scenario_bad_pointers(int argc, char **argv)
 	EXPECT(open(nowhere, O_RDONLY) < 0 && errno == EFAULT);
 	EXPECT(stat("/dev/dma_heap/system", (void *)8) < 0 && errno == EFAULT);
 	EXPECT(count_fds() == before);
-	EXPECT(count_parents_fds() == parents);
+	/* Fewer, if it was still closing what it started us with. */
+	EXPECT(count_parents_fds() <= parents);
 	return 0;
 }
 
