@@ -85,6 +85,7 @@ static void adopt_one(struct session *session, int fd,
 		log_refusal(session, strerror(-r));
 		return;
 	}
+	assert(live);
 	live_attach(live, bb);
 	live_hand_out(live, session);
 	ret->id = live->buffer->id;

@@ -78,14 +78,16 @@ static inline void fair_remove(struct fair_item *item)
 /* Return: the next item of the source whose turn it is, or NULL. */
 static inline struct fair_item *fair_pop(struct fair_queue *queue)
 {
-	struct list_node *n = list_first(&queue->ready);
+	struct list_node *n = list_first(&queue->ready), *first;
 	struct fair_source *source;
 	struct fair_item *item;
 
 	if (!n)
 		return NULL;
 	source = list_entry(n, struct fair_source, ready_link);
-	item = list_entry(list_first(&source->items), struct fair_item, link);
+	first = list_first(&source->items);
+	assert(first); /* only sources with items are ready */
+	item = list_entry(first, struct fair_item, link);
 	fair_remove(item);
 	if (!list_is_empty(&source->items)) {
 		list_remove(&source->ready_link);
