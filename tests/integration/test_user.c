@@ -138,6 +138,9 @@ int main(int argc, char **argv)
 		CU_SUITE_INFO_NULL,
 	};
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	t_skip("sanitizers make calls of their own, and fear ptrace");
+#endif
 	if (geteuid() != 0)
 		t_skip("needs root to become another user");
 	return t_main(argc, argv, suites);
