@@ -73,7 +73,9 @@ struct workers {
 	atomic_uint pong;        /* the canary answers */
 	atomic_uint stopping;    /* enum stopping */
 	int event_fd;
-	atomic_bool hurry; /* see workers_hurry() */
+	atomic_uint_fast64_t n_told; /* written to event_fd */
+	uint64_t n_cleared;          /* read from it, by the loop */
+	atomic_bool hurry;           /* see workers_hurry() */
 
 	pthread_mutex_t lock; /* of the two queues */
 	struct queue bulk;
@@ -173,7 +175,11 @@ void workers_clear_event(struct workers *w)
 {
 	uint64_t n;
 
-	(void)!read(w->event_fd, &n, sizeof(n));
+	/* Counted before it is written: what can be read is never missed, and
+	 * most times there is nothing, at no cost. */
+	if (atomic_load(&w->n_told) != w->n_cleared &&
+	    read(w->event_fd, &n, sizeof(n)) == sizeof(n))
+		w->n_cleared += n;
 }
 
 struct job *workers_take_done(struct workers *w)
@@ -187,6 +193,7 @@ static void tell(struct workers *w)
 {
 	static const uint64_t one = 1;
 
+	atomic_fetch_add(&w->n_told, 1);
 	(void)!write(w->event_fd, &one, sizeof(one));
 }
 
