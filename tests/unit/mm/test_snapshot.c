@@ -107,6 +107,28 @@ static void meminfo_says_who_occupies(void)
 	CU_ASSERT_EQUAL(snap->total_pages, 260000);
 }
 
+static void vmstat_says_whether_compaction_ever_ran(void)
+{
+	struct snapshot_texts texts = {.buddyinfo = BUDDY,
+				       .pagetypeinfo = TYPES};
+	_cleanup_(snapshot_freep) struct snapshot *fresh = NULL;
+	_cleanup_(snapshot_freep) struct snapshot *aged = NULL;
+	struct snapshot *none = NULL;
+	struct snapshot_error err;
+
+	texts.vmstat = "pgalloc 5\ncompact_stall 0\n";
+	T_REQUIRE(snapshot_parse(&fresh, &texts, NULL, &err) == 0);
+	CU_ASSERT_FALSE(fresh->has_compacted);
+	texts.vmstat = "pgalloc 5\ncompact_stall 7\n";
+	T_REQUIRE(snapshot_parse(&aged, &texts, NULL, &err) == 0);
+	CU_ASSERT(aged->has_compacted);
+	texts.vmstat = "pgalloc\n";
+	CU_ASSERT_EQUAL(snapshot_parse(&none, &texts, NULL, &err),
+			SNAPSHOT_E_INVALID);
+	CU_ASSERT_STRING_EQUAL(err.file, "vmstat");
+	CU_ASSERT_EQUAL(err.line, 1);
+}
+
 static void nonsense_is_refused_with_file_line_and_reason(void)
 {
 	refused("", NULL, NULL, "buddyinfo", 0);
@@ -265,6 +287,8 @@ int main(int argc, char **argv)
 		 more_than_100000_is_the_rest_of_buddyinfo},
 		{"buddyinfo alone needs a size", buddyinfo_alone_needs_a_size},
 		{"meminfo says who occupies", meminfo_says_who_occupies},
+		{"vmstat says whether compaction ever ran",
+		 vmstat_says_whether_compaction_ever_ran},
 		{"nonsense is refused with file, line and reason",
 		 nonsense_is_refused_with_file_line_and_reason},
 		{"a long line is refused", a_long_line_is_refused},
