@@ -9,19 +9,15 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "lab/id_map.h"
 #include "lab/trace.h"
 #include "mm/node.h"
 
 /*
- * The trace's ids are names for buffers of the replay, kept in an open hash.
- * A buffer that the record got and the replay did not has no entry; one that
- * only the replay got is given back at once, since nobody will.
+ * The trace's ids are names for buffers of the replay. A buffer that the record
+ * got and the replay did not has no entry; one that only the replay got is
+ * given back at once, since nobody will.
  */
-
-struct replay_slot {
-	uint64_t id; /* 0: never used */
-	struct buffer *buffer;
-};
 
 struct replay {
 	struct node *node;
@@ -30,77 +26,24 @@ struct replay {
 	struct replay_counts *counts;
 	const struct lab_overrides *overrides;
 	struct conf_error *err;
-	struct replay_slot *slots;
-	size_t n_slots; /* a power of two, or 0 */
-	size_t n_used;
+	struct id_map ids;
 	uint32_t n_in_set[LAB_HEAPS_MAX];
 };
 
-/* Return: the slot of @id, or the free one where it would be. */
-static struct replay_slot *find_slot(const struct replay *r, uint64_t id)
-{
-	size_t at = (size_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 32);
-
-	for (;; at++) {
-		struct replay_slot *slot = &r->slots[at & (r->n_slots - 1)];
-
-		if (slot->id == id || slot->id == 0)
-			return slot;
-	}
-}
-
-static int grow_slots(struct replay *r)
-{
-	struct replay_slot *old = r->slots;
-	size_t n_old = r->n_slots;
-
-	r->slots = calloc(n_old ? 2 * n_old : 64, sizeof(*r->slots));
-	if (!r->slots) {
-		r->slots = old;
-		return err_raise(-ENOMEM);
-	}
-	r->n_slots = n_old ? 2 * n_old : 64;
-	r->n_used = 0;
-	for (size_t i = 0; i < n_old; i++) {
-		if (old[i].buffer) {
-			*find_slot(r, old[i].id) = old[i];
-			r->n_used++;
-		}
-	}
-	free(old);
-	return 0;
-}
-
-/* Slots of ids that ended stay used until the next growth. */
 static int remember(struct replay *r, uint64_t id, struct buffer *buffer)
 {
-	struct replay_slot *slot;
-	int e;
-
-	if (2 * (r->n_used + 1) > r->n_slots) {
-		e = grow_slots(r);
-		if (e)
-			return err_trace(e);
-	}
-	slot = find_slot(r, id);
-	if (slot->id == 0)
-		r->n_used++;
-	*slot = (struct replay_slot){.id = id, .buffer = buffer};
 	buffer->owner = (void *)(uintptr_t)id;
-	return 0;
+	return id_map_set(&r->ids, id, buffer);
 }
 
-static struct replay_slot *find_id(const struct replay *r, uint64_t id)
+static struct id_slot *find_id(const struct replay *r, uint64_t id)
 {
-	struct replay_slot *slot = r->n_slots ? find_slot(r, id) : NULL;
-
-	return slot && slot->id == id && slot->buffer ? slot : NULL;
+	return id_map_find(&r->ids, id);
 }
 
 static void forget_parked(void *ctx, struct buffer *buffer)
 {
-	struct replay_slot *slot =
-		find_id(ctx, (uint64_t)(uintptr_t)buffer->owner);
+	struct id_slot *slot = find_id(ctx, (uint64_t)(uintptr_t)buffer->owner);
 
 	if (slot)
 		slot->buffer = NULL;
@@ -332,7 +275,7 @@ static int on_alloc(struct replay *r, const struct trace_event *event)
 }
 
 static int find_buffer(struct replay *r, const struct trace_event *event,
-		       struct replay_slot **ret)
+		       struct id_slot **ret)
 {
 	uint64_t id = 0;
 	int e = trace_need_u64(event, "id", UINTPTR_MAX, &id, r->err);
@@ -348,7 +291,7 @@ static int find_buffer(struct replay *r, const struct trace_event *event,
 static int on_take(struct replay *r, const struct trace_event *event)
 {
 	static const char *const keys[] = {"id", "heap", "uid", NULL};
-	struct replay_slot *slot;
+	struct id_slot *slot;
 	int e = trace_only(event, keys, r->err);
 
 	if (!e)
@@ -361,7 +304,7 @@ static int on_take(struct replay *r, const struct trace_event *event)
 static int on_release(struct replay *r, const struct trace_event *event)
 {
 	static const char *const keys[] = {"id", NULL};
-	struct replay_slot *slot;
+	struct id_slot *slot;
 	int e = trace_only(event, keys, r->err);
 
 	if (!e)
@@ -380,7 +323,7 @@ static int on_finish(struct replay *r, const struct trace_event *event)
 		[HEAP_FINISH_NODE] = "node",
 	};
 	const struct conf_entry *entry;
-	struct replay_slot *slot;
+	struct id_slot *slot;
 	struct buffer *buffer;
 	unsigned int how;
 	int e = trace_only(event, keys, r->err);
@@ -569,6 +512,6 @@ int replay_run(struct lab_table *ret, struct replay_counts *counts,
 	}
 	r.heaps = heap_set_free(r.heaps);
 	r.node = node_free(r.node);
-	free(r.slots);
+	id_map_fini(&r.ids);
 	return e;
 }

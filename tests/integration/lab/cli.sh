@@ -129,5 +129,23 @@ if [ -w /dev/full ]; then
 	"$lab" run ./small.conf >/dev/full 2>err || got=$?
 	[ "$got" = 1 ] || fail "a full disk gives exit status $got"
 fi
+
+# configs/capture.sh here and through another command, as through a device shell.
+expect 2 'usage: capture.sh DIR' sh "$root/configs/capture.sh"
+expect 1 'cannot be read there' sh "$root/configs/capture.sh" nothing false
+if grep -q zone /proc/buddyinfo 2>/dev/null; then
+	expect 0 'buddyinfo' sh "$root/configs/capture.sh" here
+	expect 0 'buddyinfo' sh "$root/configs/capture.sh" there env
+	expect 0 'policy 840-high' "$lab" run ./small.conf --node ./here
+	expect 0 'policy 840-high' "$lab" run ./small.conf --node ./there
+fi
+# What a device shell that hides the exit status gives must not look like data.
+cat >denied <<'END'
+#!/bin/sh
+echo "cat: $2: Permission denied 13"
+END
+chmod +x denied
+expect 1 'cannot be read there' sh "$root/configs/capture.sh" nothing ./denied
+
 [ "$bad" = 0 ] && echo "all of dmaheap-lab's verbs do what they say"
 exit $bad
