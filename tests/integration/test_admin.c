@@ -14,11 +14,13 @@
 
 #define OTHER_UID   54321u
 #define ADMIN_GROUP 54322u
+#define BUSY_UID    54325u
 
 #define CONFIG                                                                 \
 	"[daemon]\nsocket_mode = 0666\nadmin_group = 54322\nconfine = kill\n"  \
 	"[node]\nsize = 256M\n"                                                \
-	"[quota uid 54321]\nbytes = 8M\nbuffers = 3\nconnections = 2\n"
+	"[quota uid 54321]\nbytes = 8M\nbuffers = 3\nconnections = 2\n"        \
+	"[quota uid 54325]\nrequests_per_s = 5\n"
 
 static struct dmaheap *connect_again(void)
 {
@@ -193,6 +195,36 @@ static void limits_of_a_uid_are_kept_and_named(void)
 				       "allowed=8388608 "
 				       "key=\"[quota uid 54321] bytes\""));
 	CU_ASSERT_TRUE(daemon_log_wait(&it_daemon, "limit=connections"));
+}
+
+/* HELLO is the first of the five. */
+static int asks_too_often(void *ctx)
+{
+	static struct raw_reply reply;
+	int sock = raw_open(it_daemon.socket), r = 0, n = 1;
+
+	(void)ctx;
+	if (sock < 0)
+		return 100;
+	while (n < 50) {
+		r = raw_call(sock, DMAHEAP_OP_HEAPS, NULL, 0, &reply);
+		if (r)
+			break;
+		n++;
+	}
+	if (r != -EDQUOT || !strstr(reply.payload, "requests_per_s = 5") ||
+	    !strstr(reply.payload, "[quota uid 54325]"))
+		return 101;
+	return n;
+}
+
+static void requests_per_second_are_limited_per_uid(void)
+{
+	int n = it_in_child(BUSY_UID, asks_too_often, NULL);
+
+	/* A slow machine may have earned a few more meanwhile. */
+	CU_ASSERT_TRUE(n >= 5 && n < 50);
+	CU_ASSERT_TRUE(daemon_log_wait(&it_daemon, "limit=requests_per_s"));
 }
 
 static void a_freed_buffer_is_not_charged_any_longer(void)
@@ -407,6 +439,8 @@ int main(int argc, char **argv)
 		 members_of_the_admin_group_may_administer},
 		{"limits of a uid are kept and named",
 		 limits_of_a_uid_are_kept_and_named},
+		{"requests per second are limited per uid",
+		 requests_per_second_are_limited_per_uid},
 		{"a freed buffer is not charged any longer",
 		 a_freed_buffer_is_not_charged_any_longer},
 		{"a name is the buffer's and seen in the list",
