@@ -14,6 +14,7 @@
 #include <dmaheap/dmaheap.h>
 
 #include "support/daemon.h"
+#include "support/memcg.h"
 #include "support/raw.h"
 #include "support/test.h"
 
@@ -353,6 +354,41 @@ static void few_descriptors_are_enough_to_serve(void)
 	CU_ASSERT_TRUE(daemon_stop(&d));
 }
 
+static void a_small_memory_cgroup_is_enough_to_serve(void)
+{
+	struct memcg cg;
+	char *env[] = {cg.procs_env, NULL};
+	const char *why = memcg_create(&cg, 64u << 20);
+	struct dmaheap_alloc_report report;
+	struct dmaheap *dh;
+	char error[512] = "";
+	int fd = -1;
+
+	if (why) {
+		printf("(%s) ", why);
+		return;
+	}
+	started(&(struct daemon_options){.config = "[daemon]\nconfine = kill\n",
+					 .wrap = memcg_wrap,
+					 .env = env});
+	T_REQUIRE(dmaheap_connect(&dh, d.socket) == 0);
+	CU_ASSERT_EQUAL(dmaheap_alloc_ex(dh, NULL, 1u << 20, O_RDWR | O_CLOEXEC,
+					 0, 1, &fd, &report, error,
+					 sizeof(error)),
+			0);
+	close(fd);
+	CU_ASSERT_EQUAL(dmaheap_alloc_ex(dh, NULL, 100u << 20,
+					 O_RDWR | O_CLOEXEC, 0, 1, &fd, &report,
+					 error, sizeof(error)),
+			-ENOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "cgroup"));
+	CU_ASSERT_TRUE(allocates(d.socket));
+	dmaheap_close(dh);
+	CU_ASSERT_TRUE(daemon_stop(&d));
+	CU_ASSERT_EQUAL(memcg_oom_kills(&cg), 0);
+	memcg_destroy(&cg);
+}
+
 static void a_full_disk_for_the_log_does_not_matter(void)
 {
 	T_REQUIRE(daemon_start(&d,
@@ -436,6 +472,8 @@ int main(int argc, char **argv)
 		{"no privilege is left", no_privilege_is_left},
 		{"few descriptors are enough to serve",
 		 few_descriptors_are_enough_to_serve},
+		{"a small memory cgroup is enough to serve",
+		 a_small_memory_cgroup_is_enough_to_serve},
 		{"a full disk for the log does not matter",
 		 a_full_disk_for_the_log_does_not_matter},
 		{"an ordinary user needs nothing set up",
