@@ -18,7 +18,7 @@
 #include "support/daemon.h"
 #include "support/test.h"
 
-#define ROUNDS 24
+#define ROUNDS 12
 
 static const char config[] = "[daemon]\n"
 			     "latency = native\n"
