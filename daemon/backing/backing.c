@@ -377,3 +377,25 @@ void backing_get_stats(struct backing *b, struct backing_stats *ret)
 	ret->late_releases = b->late_releases;
 	ret->folio_fallbacks = atomic_load(&b->folio_fallbacks);
 }
+
+bool backing_check(struct backing *b)
+{
+	uint64_t n = 0, n_parked = 0, parked_bytes = 0, bytes = 0;
+	bool busy = b->n_creating || b->n_dropping;
+
+	for (unsigned int i = 0; i < BACKING_HASH_SIZE; i++) {
+		for (const struct backing_buffer *bb = b->by_ino[i]; bb;
+		     bb = bb->next) {
+			bool parked = bb->state == BUFFER_PARKED;
+
+			n++;
+			n_parked += parked;
+			parked_bytes += parked ? bb->size_bytes : 0;
+			bytes += bb->size_bytes;
+			busy |= bb->state == BUFFER_RECYCLING;
+		}
+	}
+	return n == b->n_buffers && n_parked == b->n_parked &&
+	       parked_bytes == b->parked_bytes &&
+	       (busy || bytes == budget_resident_bytes(b->budget));
+}

@@ -338,3 +338,13 @@ const char *backing_lifetime_name(enum backing_lifetime lifetime);
 
 /* Cheap: numbers that are kept anyway. */
 void backing_get_stats(struct backing *b, struct backing_stats *ret);
+
+/**
+ * backing_check() - verify the books (for tests and debug builds)
+ *
+ * Buffers, parked ones and their bytes are as counted; while no worker is at
+ * it the resident bytes are those of the buffers, neither more nor less.
+ *
+ * Return: true if they agree. O(buffers).
+ */
+bool backing_check(struct backing *b);

@@ -90,6 +90,7 @@ static void dispatch_once(struct harness *h, int timeout_ms)
 
 	if (poll(&p, 1, timeout_ms) == 1)
 		backing_dispatch(h->b);
+	CU_ASSERT_TRUE(backing_check(h->b));
 }
 
 void harness_wait(struct harness *h, const unsigned int *counter,
