@@ -36,6 +36,10 @@ enum frame_type {
 #define FRAME_MT_MASK     0x0300u
 #define FRAME_PRESSURE    0x0400u /* an occupant that a preset put there */
 #define FRAME_OFF_LIST    0x0800u /* an occupant that compaction is moving */
+/* Cache and slab that a preset made unreclaimable for as long as it lasts. */
+#define FRAME_WAS_FILE   0x1000u
+#define FRAME_WAS_ACTIVE 0x2000u
+#define FRAME_WAS_SLAB   0x4000u
 
 struct frame_link {
 	uint32_t next;

@@ -77,8 +77,9 @@ static int allocate(struct node *node)
 		/* compact_init_*_pfn are 0 until skip marks are first flushed:
 		 * so each search of the free lists is a deep one, and when it
 		 * fails a request goes on from the middle of what is left.
-		 * A machine that ran for long has had its flush. */
-		if (node->params.snapshot &&
+		 * A machine that ran for long has had its flush, and a node
+		 * that was made from a size stands for one. */
+		if (!node->params.snapshot ||
 		    node->params.snapshot->has_compacted) {
 			zone->compact_init_migrate_pfn = zone->start_pfn;
 			zone->compact_init_free_pfn =

@@ -243,7 +243,8 @@ uint64_t node_convert_some(struct node *node, enum node_occupant from,
  * node_pressure_release() takes them away again.
  */
 
-/* Few pages free, all small: MID_ORDER stalls, HIGH_ORDER falls through. */
+/* Few pages free, all small, and no cache to drop: MID_ORDER stalls, HIGH_ORDER
+ * falls through. */
 void node_pressure_low_memory(struct node *node);
 /* Fills with anonymous pages until @leave_bytes are free. */
 void node_pressure_fill(struct node *node, uint64_t leave_bytes);

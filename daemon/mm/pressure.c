@@ -29,13 +29,65 @@ void node_pressure_fill(struct node *node, uint64_t leave_bytes)
 				       FRAME_PRESSURE);
 }
 
+/*
+ * When memory is low for long, the cache and the slab that are left are in use:
+ * dropping them brings nothing. Other kinds stand for them until the release.
+ */
+static const struct {
+	enum node_occupant kind;
+	enum node_occupant held_as;
+	uint16_t flag;
+} held[] = {
+	{NODE_OCCUPANT_FILE, NODE_OCCUPANT_ANON, FRAME_WAS_FILE},
+	{NODE_OCCUPANT_ACTIVE, NODE_OCCUPANT_ANON, FRAME_WAS_ACTIVE},
+	{NODE_OCCUPANT_SLAB, NODE_OCCUPANT_KERNEL, FRAME_WAS_SLAB},
+};
+
+static void hold_page(struct node *node, uint32_t pfn)
+{
+	uint16_t s = node->state[pfn];
+
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++) {
+		if (frame_occupant(s) != held[i].kind)
+			continue;
+		occupant_change(node, pfn, held[i].held_as);
+		node->state[pfn] |= held[i].flag;
+		return;
+	}
+}
+
+static void let_page_go(struct node *node, uint32_t pfn)
+{
+	uint16_t s = node->state[pfn];
+
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
+		if (s & held[i].flag)
+			occupant_change(node, pfn, held[i].kind);
+}
+
+static void each_occupant(struct node *node,
+			  void (*change)(struct node *, uint32_t))
+{
+	for (uint32_t i = 0; i < node->n_frames; i++)
+		if (occupant_is_listed(node->state[i]))
+			change(node, i);
+}
+
+/* A prime above every number of frames' factors: its multiples go through all
+ * frames in an order that looks drawn by lot. */
+#define SCATTER UINT64_C(2654435761)
+
 void node_pressure_low_memory(struct node *node)
 {
 	struct task task = free_task(node);
 	uint64_t seen = 0;
 
+	each_occupant(node, hold_page);
 	node_pressure_fill(node, 0);
-	for (uint32_t i = 0; i < node->n_frames; i++) {
+	/* as after a long time: neither the free pages nor the order of the
+	 * free lists follow the addresses */
+	for (uint64_t k = 0; k < node->n_frames; k++) {
+		uint32_t i = (uint32_t)(k * SCATTER % node->n_frames);
 		uint16_t s = node->state[i];
 
 		if (!occupant_is_listed(s) || !(s & FRAME_PRESSURE))
@@ -89,6 +141,7 @@ void node_pressure_release(struct node *node)
 {
 	struct task task = free_task(node);
 
+	each_occupant(node, let_page_go);
 	for (uint32_t i = 0; i < node->n_frames; i++)
 		if (occupant_is_listed(node->state[i]) &&
 		    (node->state[i] & FRAME_PRESSURE))

@@ -6,7 +6,7 @@
 #include "support.h"
 
 /* What the life of seed 11 comes to; changes whenever the model does. */
-#define EXPECTED_HASH UINT64_C(0xf86f3d768f96ddf1)
+#define EXPECTED_HASH UINT64_C(0x2a114145b84fdf00)
 
 static struct node *node;
 

@@ -135,6 +135,25 @@ static void low_memory_stalls_mid_order_but_not_high_order(void)
 	CU_ASSERT(mid.stall_ns > 100 * NSEC_PER_USEC);
 }
 
+static void low_memory_holds_the_cache_and_gives_it_back(void)
+{
+	struct node_request req = {0};
+
+	(void)node_occupy(node, NODE_OCCUPANT_FILE, 5000);
+	(void)node_occupy(node, NODE_OCCUPANT_ACTIVE, 1000);
+	node_pressure_low_memory(node);
+	/* with cache to drop the order would come from reclaim, cheaply */
+	CU_ASSERT_NOT_EQUAL(test_alloc(node, &req, 4, GFP_MID_ORDER),
+			    UINT64_MAX);
+	CU_ASSERT_EQUAL(node_vmstat(node, "pgsteal_file"), 0);
+	CU_ASSERT(node_vmstat(node, "pgmigrate_success") > 200);
+	test_node_check(node);
+	node_pressure_release(node);
+	CU_ASSERT_EQUAL(test_occupants(node, NODE_OCCUPANT_FILE), 5000);
+	CU_ASSERT_EQUAL(test_occupants(node, NODE_OCCUPANT_ACTIVE), 1000);
+	CU_ASSERT_EQUAL(test_occupants(node, NODE_OCCUPANT_ANON), 0);
+}
+
 static void release_gives_back_what_presets_took_and_no_more(void)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -197,6 +216,8 @@ int main(int argc, char **argv)
 		 fragment_leaves_no_block_above_the_order},
 		{"low memory stalls MID_ORDER but not HIGH_ORDER",
 		 low_memory_stalls_mid_order_but_not_high_order},
+		{"low memory holds the cache and gives it back",
+		 low_memory_holds_the_cache_and_gives_it_back},
 		{"release gives back what presets took and no more",
 		 release_gives_back_what_presets_took_and_no_more},
 		CU_TEST_INFO_NULL,
