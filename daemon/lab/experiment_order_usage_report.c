@@ -147,6 +147,8 @@ static void report_recording(const struct usage_result *r,
 			   MS(c->worst_alloc_ns), MS(c->iommu_ns),
 			   MS(c->alloc_ns + c->iommu_ns));
 	}
+	report_note(report, "The source has no figures for this: the question "
+			    "stayed open there.");
 	if (r->recording[0].n_measured == 0)
 		return;
 	report_table(report, "The same recording: CPU's side", &measured,
