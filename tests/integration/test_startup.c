@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -313,6 +314,62 @@ static void no_privilege_is_left(void)
 	CU_ASSERT_TRUE(daemon_stop(&d));
 }
 
+/* Voluntary and other context switches of all its threads. */
+static uint64_t count_switches(void)
+{
+	char path[64], line[256];
+	uint64_t sum = 0;
+	DIR *dir;
+	struct dirent *e;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)d.pid);
+	dir = opendir(path);
+	T_REQUIRE(dir != NULL);
+	while ((e = readdir(dir))) {
+		unsigned long long n;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status",
+			 (int)d.pid, e->d_name);
+		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "%*[a-z]_ctxt_switches: %llu", &n) ==
+			    1)
+				sum += n;
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return sum;
+}
+
+/* Return: true if nothing in it ran for half a second. */
+static bool slept(void *ctx)
+{
+	const struct timespec half = {.tv_nsec = 500000000};
+	uint64_t before = count_switches();
+
+	(void)ctx;
+	nanosleep(&half, NULL);
+	return count_switches() == before;
+}
+
+static void an_idle_daemon_sleeps(void)
+{
+	static const char *const loops[] = {"epoll", "uring"};
+
+	for (size_t i = 0; i < (uring_works() ? 2u : 1u); i++) {
+		started(&(struct daemon_options){.config = KILL,
+						 .loop = loops[i]});
+		CU_ASSERT_TRUE(count_switches() > 0);
+		CU_ASSERT_TRUE(allocates(d.socket));
+		/* What the allocation leaves to do takes a moment. */
+		CU_ASSERT_TRUE(wait_until(slept, NULL, 10));
+		CU_ASSERT_TRUE(slept(NULL));
+		CU_ASSERT_TRUE(daemon_stop(&d));
+	}
+}
+
 static void few_descriptors_are_enough_to_serve(void)
 {
 	struct dmaheap *dh;
@@ -470,6 +527,7 @@ int main(int argc, char **argv)
 		 sigterm_lets_requests_in_flight_end},
 		{"a drain has a deadline", a_drain_has_a_deadline},
 		{"no privilege is left", no_privilege_is_left},
+		{"an idle daemon sleeps", an_idle_daemon_sleeps},
 		{"few descriptors are enough to serve",
 		 few_descriptors_are_enough_to_serve},
 		{"a small memory cgroup is enough to serve",
