@@ -384,7 +384,7 @@ static int take_blocks(struct alloc_item *item)
 	struct heap_request req = {
 		.uid = a->session->peer->uid,
 		.len_bytes = a->len_bytes,
-		.start_ns = server_node_time(s),
+		.start_ns = server_request_time(s),
 	};
 	struct dmaheap_alloc_report *report = &item->report;
 	struct quota_charge charge;

@@ -145,7 +145,6 @@ static int fill_params(const struct config *c, struct node_params *p,
 		.pcp_high = (unsigned int)c->node.pcp_high,
 		.n_cpus = (unsigned int)c->node.cpus,
 		.seed = c->node.seed,
-		.clock_event = c->daemon.clock == CONFIG_CLOCK_EVENT,
 	};
 	snprintf(p->occupants, sizeof(p->occupants), "%s", c->node.occupants);
 	return load_costs(c, &p->costs, err);

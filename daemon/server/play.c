@@ -87,7 +87,7 @@ static void alloc_one(struct play *p, const struct scenario_step *step)
 	struct heap_request req = {
 		.uid = s->uid,
 		.len_bytes = scenario_size(step, p->n_sizes_used++, &p->rng),
-		.start_ns = server_node_time(s),
+		.start_ns = server_request_time(s),
 	};
 	struct buffer *b = NULL;
 	int r = heap_alloc(heap, &req, &b);

@@ -36,6 +36,13 @@ uint64_t server_node_time(const struct server *server)
 	return clock_now_ns() - server->node_start_ns;
 }
 
+uint64_t server_request_time(const struct server *server)
+{
+	if (server->config->daemon.clock == CONFIG_CLOCK_EVENT)
+		return node_now_ns(server->node) + NODE_EVENT_SLICE_NS;
+	return server_node_time(server);
+}
+
 bool server_must_wait(struct server *server)
 {
 	if (server->config->daemon.clock != CONFIG_CLOCK_EVENT)

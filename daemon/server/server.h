@@ -151,6 +151,13 @@ void server_enter_heaps(struct server *server, struct heap_set *heaps);
 /* The node's time: nanoseconds since it was made. */
 uint64_t server_node_time(const struct server *server);
 
+/*
+ * When a request that comes now begins: with clock = event a fixed slice after
+ * all that was before. The node itself is told times only, as by dmaheap-lab,
+ * which therefore replays a trace of either clock exactly.
+ */
+uint64_t server_request_time(const struct server *server);
+
 /* With clock = event a release must be through before the next request. */
 bool server_must_wait(struct server *server);
 
