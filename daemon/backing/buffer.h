@@ -139,6 +139,8 @@ void buffer_created(struct backing *b, struct backing_buffer *bb);
 void buffer_recycled(struct backing *b, struct backing_buffer *bb);
 void buffer_dropped(struct backing *b, struct backing_buffer *bb);
 
+/* Keeps a copy of the sentence, if memory allows; from a step. */
+void making_set_error(struct making *m, const char *error);
 /* Ends the making, not the buffer. */
 void create_end(struct backing *b, struct backing_buffer *bb);
 /* Memory was given back: buffers that wait for some try again. */

@@ -63,6 +63,17 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	return 0;
 }
 
+void making_set_error(struct making *m, const char *error)
+{
+	size_t bytes = strlen(error) + 1;
+	char *text = realloc(m->error, bytes);
+
+	if (!text)
+		return;
+	memcpy(text, error, bytes);
+	m->error = text;
+}
+
 static void making_free(struct making *m)
 {
 	if (m)

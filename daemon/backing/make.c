@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -265,11 +264,9 @@ enum job_result make_step(struct job *job, struct worker *worker)
 		m->no_hugetlb = true;
 		return JOB_MORE;
 	}
-	if (r) {
-		free(m->error);
-		m->error = strdup(error);
-	}
 	m->r = r;
+	if (r)
+		making_set_error(m, error);
 	m->populate_ns += clock_now_ns() - begin_ns;
 	return r || bb->done_bytes == bb->size_bytes ? JOB_DONE : JOB_MORE;
 }

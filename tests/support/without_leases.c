@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	}
 	if (!filter ||
 	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(fcntl), 1,
-			     SCMP_A1(SCMP_CMP_EQ, F_SETLEASE)) ||
+			     SCMP_A1(SCMP_CMP_EQ, F_SETLEASE, 0)) ||
 	    seccomp_load(filter))
 		return 126;
 	seccomp_release(filter);
