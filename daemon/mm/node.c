@@ -174,8 +174,6 @@ static struct task begin_call(struct node *node, struct node_request *req)
 {
 	if (!req->begun) {
 		req->begun = true;
-		if (node->params.clock_event)
-			req->start_ns = node->now_ns + NODE_EVENT_SLICE_NS;
 		/* a request that waited in a queue begins now */
 		req->start_ns = MAX(req->start_ns, node->now_ns);
 	}

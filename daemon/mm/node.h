@@ -98,12 +98,9 @@ struct node_params {
 	unsigned int n_cpus;             /* 0: 1 */
 	struct cost_profile costs;       /* all zero: cost_profile_default() */
 	uint64_t seed;
-	bool clock_event; /* each request starts NODE_EVENT_SLICE_NS after the
-			   * one before, whatever its start_ns says */
 };
 
-#define NODE_NO_BOOST       UINT32_MAX
-#define NODE_EVENT_SLICE_NS UINT64_C(1000000)
+#define NODE_NO_BOOST UINT32_MAX
 
 /*
  * One request of a heap: its place in time, and what the node did for it. The

@@ -39,7 +39,7 @@ uint64_t server_node_time(const struct server *server)
 uint64_t server_request_time(const struct server *server)
 {
 	if (server->config->daemon.clock == CONFIG_CLOCK_EVENT)
-		return node_now_ns(server->node) + NODE_EVENT_SLICE_NS;
+		return node_now_ns(server->node) + SERVER_EVENT_SLICE_NS;
 	return server_node_time(server);
 }
 

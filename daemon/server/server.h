@@ -151,6 +151,9 @@ void server_enter_heaps(struct server *server, struct heap_set *heaps);
 /* The node's time: nanoseconds since it was made. */
 uint64_t server_node_time(const struct server *server);
 
+/* How far apart requests are with clock = event. */
+#define SERVER_EVENT_SLICE_NS UINT64_C(1000000)
+
 /*
  * When a request that comes now begins: with clock = event a fixed slice after
  * all that was before. The node itself is told times only, as by dmaheap-lab,

@@ -62,7 +62,6 @@ static void make_node(const uint8_t *data)
 		.compact_unevictable_denied = data[2] & 1,
 		.n_cpus = 1 + data[2] % 4u,
 		.seed = data[3],
-		.clock_event = data[2] & 2,
 	};
 	struct node_error error;
 	int r;

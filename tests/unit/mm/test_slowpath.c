@@ -210,32 +210,6 @@ static void a_request_that_comes_late_begins_where_time_is(void)
 	teardown();
 }
 
-static void event_clock(struct node_params *p)
-{
-	p->clock_event = true;
-}
-
-static void with_the_event_clock_the_callers_time_does_not_matter(void)
-{
-	uint64_t now[2];
-
-	for (unsigned int i = 0; i < 2; i++) {
-		node = test_node(MIB(64), "file:50%", event_clock);
-		for (int k = 0; k < 10; k++) {
-			struct node_request r = {
-				.start_ns = i ? (uint64_t)k * 77777777 : 0};
-
-			CU_ASSERT_NOT_EQUAL(test_alloc(node, &r, 4,
-						       GFP_MID_ORDER),
-					    UINT64_MAX);
-		}
-		now[i] = node_now_ns(node);
-		teardown();
-	}
-	CU_ASSERT_EQUAL(now[0], now[1]);
-	CU_ASSERT(now[0] >= 10 * NODE_EVENT_SLICE_NS);
-}
-
 static void a_dry_run_agrees_with_the_real_one(void)
 {
 	uint64_t expected, got = 0;
@@ -279,8 +253,6 @@ int main(int argc, char **argv)
 		 a_request_is_charged_and_time_goes_on},
 		{"a request that comes late begins where time is",
 		 a_request_that_comes_late_begins_where_time_is},
-		{"with the event clock the caller's time does not matter",
-		 with_the_event_clock_the_callers_time_does_not_matter},
 		{"a dry run agrees with the real one",
 		 a_dry_run_agrees_with_the_real_one},
 		CU_TEST_INFO_NULL,
