@@ -73,6 +73,23 @@ static int class_reserve_slot(struct kvalloc_class *class)
 	return 0;
 }
 
+/*
+ * Reclaim on the way to @pfn may have made the pools give buffers back, and
+ * with them objects of this very class: then there is room without the page.
+ */
+static void class_add_page(struct kvalloc *kv, struct node_request *req,
+			   unsigned int i, uint64_t pfn)
+{
+	struct kvalloc_class *class = &kv->classes[i];
+
+	if (class->n_objects < class->n_pages * class_per_page(kv, i)) {
+		node_free_block(kv->node, req, pfn, 0);
+		return;
+	}
+	class->pfns[class->n_pages++] = (uint32_t)pfn;
+	kv->n_pages++;
+}
+
 static int class_alloc(struct kvalloc *kv, struct node_request *req,
 		       unsigned int i)
 {
@@ -86,8 +103,7 @@ static int class_alloc(struct kvalloc *kv, struct node_request *req,
 			return err_trace(r);
 		if (node_alloc(kv->node, req, 0, GFP_KV_PAGE, &pfn))
 			return KVALLOC_E_NO_MEMORY;
-		class->pfns[class->n_pages++] = (uint32_t)pfn;
-		kv->n_pages++;
+		class_add_page(kv, req, i, pfn);
 	}
 	class->n_objects++;
 	return 0;
