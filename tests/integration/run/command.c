@@ -37,6 +37,11 @@ void command_start(struct command *command, const char *const *argv,
 	T_REQUIRE(command->pid >= 0);
 	if (command->pid > 0)
 		return;
+	/*
+	 * A group of its own, with us as a parent outside of it: in an orphaned
+	 * group, as without a shell above, the kernel discards SIGTSTP.
+	 */
+	(void)setpgid(0, 0);
 	for (; env && *env; env++)
 		putenv((char *)(uintptr_t)*env);
 	(void)fcntl(command->out_fd, F_SETFL, O_APPEND);
