@@ -2,6 +2,7 @@
 #include "server/live.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -257,7 +258,8 @@ struct live *live_of_fd(struct server *server, int fd)
 	struct backing_buffer *bb;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	/* First: only a memfd answers, and fstat() of a stranger may wait. */
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0)
 		return NULL;
 	bb = backing_find(server->backing, st.st_dev, st.st_ino);
 	return bb ? backing_buffer_owner(bb) : NULL;
