@@ -147,6 +147,16 @@ struct buffer *heap_set_next_buffer(struct heap_set *set, uint64_t after_id)
 	return NULL;
 }
 
+struct buffer *heap_set_buffer_after(const struct heap_set *set,
+				     const struct buffer *buffer)
+{
+	struct list_node *next = buffer->set_link.next;
+
+	return next == &set->buffers
+		       ? NULL
+		       : list_entry(next, struct buffer, set_link);
+}
+
 static bool name_is_valid(const char *name, size_t len)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"

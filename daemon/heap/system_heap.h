@@ -149,6 +149,10 @@ struct heap *heap_set_get(struct heap_set *set, unsigned int i);
 /* Return: the buffer with the smallest id above @after_id, or NULL. */
 struct buffer *heap_set_next_buffer(struct heap_set *set, uint64_t after_id);
 
+/* The same from one that is at hand, in constant time. */
+struct buffer *heap_set_buffer_after(const struct heap_set *set,
+				     const struct buffer *buffer);
+
 /* Pages that pools, buffers and metadata of all heaps hold. */
 uint64_t heap_set_pages(const struct heap_set *set);
 

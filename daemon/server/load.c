@@ -20,16 +20,14 @@
 
 bool load_is_busy(struct server *server)
 {
-	const struct buffer *b = NULL;
-	uint64_t after = 0;
+	const struct buffer *b;
 
 	if (server->n_recycling || !list_is_empty(&server->allocs))
 		return true;
-	while ((b = heap_set_next_buffer(server->heaps, after))) {
+	b = heap_set_next_buffer(server->heaps, 0);
+	for (; b; b = heap_set_buffer_after(server->heaps, b))
 		if (b->state != BUFFER_PARKED)
 			return true;
-		after = b->id;
-	}
 	return false;
 }
 
@@ -46,11 +44,13 @@ int load_read_fd(int fd, const char *name, char **ret_text, size_t *ret_len,
 	struct stat st;
 	size_t n;
 	char *text;
+	int has;
 
-	/* Only memory that cannot change or block is worth reading here. */
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    (fcntl(fd, F_GET_SEALS) & seals) != seals ||
-	    fcntl(fd, F_GET_SEALS) < 0)
+	/* Only memory that cannot change or block is worth reading here; of a
+	 * stranger's file even fstat() may wait, so the seals come first. */
+	has = fcntl(fd, F_GET_SEALS);
+	if (has < 0 || (has & seals) != seals || fstat(fd, &st) < 0 ||
+	    !S_ISREG(st.st_mode))
 		return bad(err, name,
 			   "the fd must be a memfd sealed against writing, "
 			   "shrinking and growing");

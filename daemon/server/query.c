@@ -137,7 +137,7 @@ void query_buffers(struct session *session, const struct request *request)
 
 	if (req->max_records && req->max_records < max)
 		max = req->max_records;
-	for (; b; b = heap_set_next_buffer(s->heaps, b->id)) {
+	for (; b; b = heap_set_buffer_after(s->heaps, b)) {
 		/* Without an owner it is still being made. */
 		if (!b->owner ||
 		    (!session->is_admin && b->uid != session->peer->uid))

@@ -556,14 +556,11 @@ int server_new(struct server **ret, const struct options *options,
 /* Buffers that clients still hold stay theirs: nothing is punched. */
 static void forget_buffers(struct server *s)
 {
-	struct buffer *b;
-	uint64_t after = 0;
+	struct buffer *b = s->heaps ? heap_set_next_buffer(s->heaps, 0) : NULL;
 
-	while (s->heaps && (b = heap_set_next_buffer(s->heaps, after))) {
-		after = b->id;
+	for (; b; b = heap_set_buffer_after(s->heaps, b))
 		if (b->owner)
 			live_forget(b->owner);
-	}
 }
 
 struct server *server_free(struct server *server)
