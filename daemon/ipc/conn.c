@@ -62,6 +62,7 @@ void conn_read_on(struct conn *conn)
 {
 	if (conn->closing || conn->reading || conn->penalty_timer.armed ||
 	    conn->n_in_flight >= conn->limits.max_in_flight ||
+	    conn->n_with_fds > 0 ||
 	    !list_is_empty(&conn->outbox.queue))
 		return;
 	conn->reading = true;
@@ -143,6 +144,7 @@ static void handle(struct conn *conn, struct loop_message *message)
 		loop_timer_clear(l->loop, &conn->handshake_timer);
 	}
 	conn->n_in_flight++;
+	conn->n_with_fds += codec.header.n_fds > 0;
 	l->ops->on_request(l->ctx, conn, &request);
 }
 
@@ -328,10 +330,11 @@ unsigned int conn_n_in_flight(const struct conn *conn)
 }
 
 /* A request has its answer. Return: whether it can still be sent. */
-static bool answer(struct conn *conn)
+static bool answer(struct conn *conn, const struct dmaheap_header *request)
 {
 	assert(conn->n_in_flight > 0); /* one reply for each request */
 	conn->n_in_flight--;
+	conn->n_with_fds -= request->n_fds > 0;
 	return !conn->closing;
 }
 
@@ -341,7 +344,7 @@ void conn_reply(struct conn *conn, const struct dmaheap_header *request,
 	struct dmaheap_header header;
 	size_t n_bytes = 0;
 
-	if (!answer(conn)) {
+	if (!answer(conn, request)) {
 		for (size_t i = 0; i < n_fds; i++)
 			fds[i] = fd_close(fds[i]);
 		return;
@@ -360,7 +363,7 @@ void conn_reply_error(struct conn *conn, const struct dmaheap_header *request,
 	va_list args;
 
 	assert(err > 0);
-	if (!answer(conn))
+	if (!answer(conn, request))
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args);

@@ -132,7 +132,7 @@ unsigned int conn_n_in_flight(const struct conn *conn);
 
 /**
  * conn_reply() - answer a request
- * @request: its header (only seq and opcode count)
+ * @request: its header (seq, opcode and n_fds count)
  * @iov:     the payload in up to CONN_REPLY_MAX_IOV pieces; copied if it has to
  *           wait; in all at most DMAHEAP_MESSAGE_MAX_BYTES less a header
  * @fds:     consumed: closed once they are sent or given up; each set to -1

@@ -41,6 +41,7 @@ struct conn {
 	bool closing;
 	bool reading;
 	unsigned int n_in_flight;
+	unsigned int n_with_fds; /* of them; nothing is read meanwhile */
 	struct loop_timer handshake_timer;
 	struct loop_timer close_timer;
 	struct loop_timer penalty_timer; /* armed: nothing is read until then */

@@ -281,6 +281,25 @@ static void requests_in_flight_are_limited(void)
 	fd_close(fd);
 }
 
+static void a_request_with_fds_is_answered_before_the_next_is_read(void)
+{
+	struct dmaheap_adopt_req adopt = {0};
+	int fd = client_greet();
+
+	fx.answer = FIXTURE_LATER;
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT(client_send(fd, DMAHEAP_OP_ADOPT, &adopt,
+				      sizeof(adopt), 2) > 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		test_loop_run_for(fx.loop, 5);
+		CU_ASSERT_EQUAL(fx.n_pending, 1);
+		fixture_answer_pending();
+	}
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(client_receive(fd)->r, HEADER_BYTES);
+	fd_close(fd);
+}
+
 static void unread_fds_are_limited(void)
 {
 	int fd;
@@ -594,6 +613,8 @@ int main(int argc, char **argv)
 		 too_many_fds_close_the_connection},
 		{"requests in flight are limited",
 		 requests_in_flight_are_limited},
+		{"a request with fds is answered before the next is read",
+		 a_request_with_fds_is_answered_before_the_next_is_read},
 		{"unread fds are limited", unread_fds_are_limited},
 		{"who leaves fds unread is closed",
 		 who_leaves_fds_unread_is_closed},
