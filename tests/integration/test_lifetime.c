@@ -221,7 +221,9 @@ static void no_release_is_ever_missed(void)
 	       (double)slowest / NS_PER_MS);
 	if (is_timed())
 		CU_ASSERT_EQUAL(late, 0);
-	CU_ASSERT_EQUAL(it_stats()->backing.late_releases, 0);
+	/* Without inotify all of them are the sweep's. */
+	if (!strcmp(it_stats()->daemon.lifetime, "exact"))
+		CU_ASSERT_EQUAL(it_stats()->backing.late_releases, 0);
 }
 
 static void a_client_that_asks_and_dies_leaves_nothing(void)

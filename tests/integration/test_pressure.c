@@ -215,6 +215,22 @@ static void every_page_is_accounted_for_at_every_step(void)
 
 #define N_SCRIPT 24
 
+static bool as_many_live(void *n_live)
+{
+	return it_heap_stats("system")->buffers == *(uint64_t *)n_live;
+}
+
+/*
+ * The daemon itself waits for a release before it takes the next request, if it
+ * can know of it at once; where only the sweep finds out, we wait for that.
+ */
+static void close_and_wait(int fd, uint64_t n_left)
+{
+	close(fd);
+	if (strcmp(it_stats()->daemon.lifetime, "exact"))
+		CU_ASSERT_TRUE(wait_until(as_many_live, &n_left, 5000));
+}
+
 /* A client's script on a fresh node; what it was told of each step. */
 static void run_script(struct dmaheap_alloc_report *ret)
 {
@@ -226,7 +242,7 @@ static void run_script(struct dmaheap_alloc_report *ret)
 		int *fd = &fds[i * 5 % 4];
 
 		if (*fd >= 0)
-			close(*fd);
+			close_and_wait(*fd, 3);
 		*fd = it_alloc("system", IT_KIB(4) * (1 + i * 97 % 1500),
 			       &ret[i]);
 		CU_ASSERT_TRUE(*fd >= 0);
