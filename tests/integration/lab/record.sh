@@ -34,6 +34,7 @@ END
 		>"$dir/log" 2>&1 &
 	daemon_pid=$!
 	"$ctl" wait --timeout 10
+	rm -f "$dir/run.trace" # of the clock before
 	"$ctl" trace record "$dir/run.trace" >/dev/null 2>&1 &
 	recorder=$!
 	# The trace has begun when its first line is there.
