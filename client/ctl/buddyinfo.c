@@ -16,19 +16,12 @@ static void convert_line(char *line, json_t *root)
 					text_numbers(line + end)));
 }
 
-static json_t *convert(char *text)
-{
-	json_t *array = json_array();
-
-	text_each_line(text, convert_line, array);
-	return array;
-}
-
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return text_verb(ctl, DMAHEAP_NODE_BUDDYINFO, convert);
+	return text_verb(ctl, DMAHEAP_NODE_BUDDYINFO, json_array(),
+			 convert_line);
 }
 
 const struct verb verb_buddyinfo = {

@@ -57,20 +57,14 @@ static void convert_line(char *line, json_t *root)
 		convert_blocks(line, root);
 }
 
-static json_t *convert(char *text)
-{
-	json_t *root = json_pack("{s:[], s:[], s:[]}", "free", "block_types",
-				 "blocks");
-
-	text_each_line(text, convert_line, root);
-	return root;
-}
-
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return text_verb(ctl, DMAHEAP_NODE_PAGETYPEINFO, convert);
+	return text_verb(ctl, DMAHEAP_NODE_PAGETYPEINFO,
+			 json_pack("{s:[], s:[], s:[]}", "free", "block_types",
+				   "blocks"),
+			 convert_line);
 }
 
 const struct verb verb_pagetypeinfo = {

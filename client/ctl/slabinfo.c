@@ -31,19 +31,12 @@ static void convert_line(char *line, json_t *root)
 			  json_u64(slabs)));
 }
 
-static json_t *convert(char *text)
-{
-	json_t *array = json_array();
-
-	text_each_line(text, convert_line, array);
-	return array;
-}
-
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return text_verb(ctl, DMAHEAP_NODE_SLABINFO, convert);
+	return text_verb(ctl, DMAHEAP_NODE_SLABINFO, json_array(),
+			 convert_line);
 }
 
 const struct verb verb_slabinfo = {

@@ -11,19 +11,11 @@ static void convert_line(char *line, json_t *root)
 		json_object_set_new(root, name, json_u64(value));
 }
 
-static json_t *convert(char *text)
-{
-	json_t *object = json_object();
-
-	text_each_line(text, convert_line, object);
-	return object;
-}
-
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return text_verb(ctl, DMAHEAP_NODE_VMSTAT, convert);
+	return text_verb(ctl, DMAHEAP_NODE_VMSTAT, json_object(), convert_line);
 }
 
 const struct verb verb_vmstat = {
