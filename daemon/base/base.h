@@ -21,6 +21,9 @@
 #define _unused_       __attribute__((unused))
 #define _public_       __attribute__((visibility("default")))
 
+/* For the one branch that a hot path never takes. */
+#define unlikely(cond) __builtin_expect(!!(cond), 0)
+
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) ((uint64_t)(n) << 20)
 #define GIB(n) ((uint64_t)(n) << 30)

@@ -46,6 +46,32 @@ void buddy_move_head(struct zone *zone, uint32_t pfn)
 	turn_list(zone, pfn, true);
 }
 
+void buddy_join(struct task *task, struct zone *zone, uint32_t pfn,
+		unsigned int order, unsigned int mt)
+{
+	for (; order < NODE_MAX_ORDER; order++) {
+		if (task->capture_cc &&
+		    compaction_capture(task, zone, pfn, order, mt))
+			return;
+		if (!buddy_is_free(zone, pfn, order))
+			break;
+		buddy_del(zone, pfn ^ (1u << order));
+		pfn &= ~(1u << order);
+		task_charge(task, zone->node->costs.merge_ps);
+	}
+	buddy_add(zone, pfn, order, mt, buddy_merge_likely(zone, pfn, order));
+}
+
+void buddy_expand(struct task *task, struct zone *zone, uint32_t pfn,
+		  unsigned int low, unsigned int high, unsigned int mt)
+{
+	task_charge(task, zone->node->costs.split_ps * (high - low));
+	while (high > low) {
+		high--;
+		buddy_add(zone, pfn + (1u << high), high, mt, false);
+	}
+}
+
 /* can_steal_fallback(): may the whole pageblock be claimed? */
 static bool can_steal(unsigned int order, unsigned int mt)
 {
@@ -159,9 +185,9 @@ single_block:
 	buddy_add(zone, pfn, order, mt, false);
 }
 
-bool buddy_alloc_fallback(struct task *task, struct zone *zone,
-			  unsigned int order, unsigned int mt,
-			  unsigned int alloc_flags)
+/* __rmqueue_fallback(). Return: true if @mt's lists have a block now. */
+static bool steal_one(struct task *task, struct zone *zone, unsigned int order,
+		      unsigned int mt, unsigned int alloc_flags)
 {
 	unsigned int min_order = order;
 	bool whole = false;
@@ -191,6 +217,19 @@ bool buddy_alloc_fallback(struct task *task, struct zone *zone,
 	      zone->node->links[zone_head(zone, (unsigned int)from, o)].next,
 	      alloc_flags, mt, whole);
 	return true;
+}
+
+uint32_t buddy_alloc_fallback(struct task *task, struct zone *zone,
+			      unsigned int order, unsigned int mt,
+			      unsigned int alloc_flags)
+{
+	while (steal_one(task, zone, order, mt, alloc_flags)) {
+		uint32_t pfn = buddy_alloc_smallest(task, zone, order, mt);
+
+		if (pfn != NO_PFN)
+			return pfn;
+	}
+	return NO_PFN;
 }
 
 uint32_t buddy_isolate(struct zone *zone, uint32_t pfn)

@@ -75,6 +75,10 @@ static inline bool buddy_merge_likely(const struct zone *zone, uint32_t pfn,
 	return buddy_is_free(zone, pfn & ~(1u << order), order + 1);
 }
 
+/* buddy_free() of a block that may join others, or that somebody waits for. */
+void buddy_join(struct task *task, struct zone *zone, uint32_t pfn,
+		unsigned int order, unsigned int mt);
+
 /**
  * buddy_free() - give a block back and join it with its buddies
  *
@@ -85,34 +89,18 @@ static inline bool buddy_merge_likely(const struct zone *zone, uint32_t pfn,
 static inline void buddy_free(struct task *task, struct zone *zone,
 			      uint32_t pfn, unsigned int order, unsigned int mt)
 {
-	const struct cost_profile *costs = &zone->node->costs;
-
-	task_charge(task, costs->freelist_op_ps);
-	for (; order < NODE_MAX_ORDER; order++) {
-		if (__builtin_expect(task->capture_cc != NULL, 0) &&
-		    compaction_capture(task, zone, pfn, order, mt))
-			return;
-		if (!buddy_is_free(zone, pfn, order))
-			break;
-		buddy_del(zone, pfn ^ (1u << order));
-		pfn &= ~(1u << order);
-		task_charge(task, costs->merge_ps);
-	}
-	buddy_add(zone, pfn, order, mt, buddy_merge_likely(zone, pfn, order));
+	task_charge(task, zone->node->costs.freelist_op_ps);
+	if (order < NODE_MAX_ORDER &&
+	    (task->capture_cc || buddy_is_free(zone, pfn, order)))
+		buddy_join(task, zone, pfn, order, mt);
+	else
+		buddy_add(zone, pfn, order, mt,
+			  buddy_merge_likely(zone, pfn, order));
 }
 
 /* expand(): give the upper halves back until @low is reached. */
-static inline void buddy_expand(struct task *task, struct zone *zone,
-				uint32_t pfn, unsigned int low,
-				unsigned int high, unsigned int mt)
-{
-	if (high > low)
-		task_charge(task, zone->node->costs.split_ps * (high - low));
-	while (high > low) {
-		high--;
-		buddy_add(zone, pfn + (1u << high), high, mt, false);
-	}
-}
+void buddy_expand(struct task *task, struct zone *zone, uint32_t pfn,
+		  unsigned int low, unsigned int high, unsigned int mt);
 
 /* __rmqueue_smallest() */
 static inline uint32_t buddy_alloc_smallest(struct task *task,
@@ -129,14 +117,15 @@ static inline uint32_t buddy_alloc_smallest(struct task *task,
 	pfn = zone->node->links[zone_head(zone, mt, found)].next;
 	buddy_unlink(zone, pfn, found, mt);
 	task_charge(task, zone->node->costs.freelist_op_ps);
-	buddy_expand(task, zone, pfn, order, found, mt);
+	if (found > order)
+		buddy_expand(task, zone, pfn, order, found, mt);
 	return pfn;
 }
 
-/* __rmqueue_fallback(). Return: true if @mt's lists have a block now. */
-bool buddy_alloc_fallback(struct task *task, struct zone *zone,
-			  unsigned int order, unsigned int mt,
-			  unsigned int alloc_flags);
+/* __rmqueue_fallback() and once more, as long as that finds something. */
+uint32_t buddy_alloc_fallback(struct task *task, struct zone *zone,
+			      unsigned int order, unsigned int mt,
+			      unsigned int alloc_flags);
 
 /**
  * buddy_alloc() - __rmqueue(): the smallest block that fits, else steal
@@ -147,14 +136,11 @@ static inline uint32_t buddy_alloc(struct task *task, struct zone *zone,
 				   unsigned int order, unsigned int mt,
 				   unsigned int alloc_flags)
 {
-	uint32_t pfn;
+	uint32_t pfn = buddy_alloc_smallest(task, zone, order, mt);
 
-	do {
-		pfn = buddy_alloc_smallest(task, zone, order, mt);
-		if (pfn != NO_PFN)
-			return pfn;
-	} while (buddy_alloc_fallback(task, zone, order, mt, alloc_flags));
-	return NO_PFN;
+	if (unlikely(pfn == NO_PFN))
+		pfn = buddy_alloc_fallback(task, zone, order, mt, alloc_flags);
+	return pfn;
 }
 
 /* find_suitable_fallback(). Return: a type, or -1. */

@@ -15,7 +15,7 @@
  * Threads:   as the node.
  */
 
-#include "mm/freelist.h"
+#include "mm/zone.h"
 
 enum compact_result {
 	COMPACT_SKIPPED, /* too little free memory, or not fragmentation's fault

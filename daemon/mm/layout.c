@@ -113,6 +113,7 @@ int layout_from_size(struct node *node, struct node_error *err)
 					     node->params.page_size_bytes),
 			node->params.page_size_bytes);
 	node->n_zones = 1;
+	node->top_zone = zone;
 	node->n_frames = (uint32_t)pages;
 	(void)snprintf(zone->name, sizeof(zone->name), "Normal");
 	zone->is_normal = true;
@@ -148,6 +149,7 @@ static int place_zones(struct node *node, const struct snapshot *snap,
 	uint64_t pfn = 0;
 
 	node->n_zones = snap->n_zones;
+	node->top_zone = &node->zones[snap->n_zones - 1];
 	for (unsigned int i = 0; i < snap->n_zones; i++) {
 		const struct snapshot_zone *z = &snap->zone[i];
 		struct zone *zone = &node->zones[i];

@@ -170,7 +170,8 @@ void node_advance(struct node *node, uint64_t now_ns)
 }
 
 /* The task of one call: it goes on where the request's last call ended. */
-static struct task begin_call(struct node *node, struct node_request *req)
+static inline void begin_call(struct task *task, struct node *node,
+			      struct node_request *req)
 {
 	if (!req->begun) {
 		req->begun = true;
@@ -179,8 +180,9 @@ static struct task begin_call(struct node *node, struct node_request *req)
 	}
 	node->now_ns = MAX(node->now_ns, req->start_ns + req->spent_ns);
 	node_run_threads(node, node->now_ns);
-	return (struct task){
-		.cpu = req->cpu % node->n_cpus,
+	*task = (struct task){
+		.cpu = req->cpu < node->n_cpus ? req->cpu
+					       : req->cpu % node->n_cpus,
 		.req = req,
 		.base_ns = req->start_ns,
 		.spent_ps = req->spent_ps,
@@ -213,7 +215,7 @@ static void prepare(struct node *node, struct task *task,
 int node_alloc(struct node *node, struct node_request *req, unsigned int order,
 	       uint32_t gfp, uint64_t *ret_pfn)
 {
-	struct task task = begin_call(node, req);
+	struct task task;
 	const struct alloc_context ac = {
 		.order = order,
 		.gfp = gfp,
@@ -223,6 +225,7 @@ int node_alloc(struct node *node, struct node_request *req, unsigned int order,
 	uint32_t pfn;
 
 	assert(order <= NODE_MAX_ORDER);
+	begin_call(&task, node, req);
 	task_charge(&task, node->costs.alloc_entry_ps);
 	pfn = freelist_alloc(&task, node, &ac, freelist_fast_flags(node, gfp));
 	if (pfn == NO_PFN)
@@ -266,15 +269,14 @@ void node_free_block(struct node *node, struct node_request *req, uint64_t pfn,
 {
 	struct task task;
 
-	if (!req) {
+	if (req)
+		begin_call(&task, node, req);
+	else
 		task = (struct task){.base_ns = node->now_ns,
 				     .captured_pfn = NO_PFN};
-		free_block(node, &task, (uint32_t)pfn, order);
-		return;
-	}
-	task = begin_call(node, req);
 	free_block(node, &task, (uint32_t)pfn, order);
-	end_call(node, req, &task);
+	if (req)
+		end_call(node, req, &task);
 }
 
 uint64_t node_count_available(const struct node *node, unsigned int order,

@@ -3,21 +3,9 @@
 
 #include "mm/buddy.h"
 
-/*
- * Lists of one CPU: order by order, the types within; the huge page's last. A
- * free page's state holds the type it was freed with, not its list's type
- * alone: both are the same here, as there are no isolated pageblocks.
- */
-
 #define PCP_BATCH_MAX_BYTES MIB(1)
 
-static unsigned int list_of(unsigned int order, unsigned int mt)
-{
-	unsigned int row = MIN(order, COSTLY_ORDER + 1);
-
-	return row * MT_COUNT + mt;
-}
-
+/* The inverse of pcp_list(). */
 static unsigned int order_of(unsigned int list)
 {
 	unsigned int row = list / MT_COUNT;
@@ -56,13 +44,11 @@ void pcp_setup(struct zone *zone)
 	}
 }
 
-/* rmqueue_bulk() */
-static void refill(struct task *task, struct zone *zone, struct pcp *pcp,
-		   unsigned int order, unsigned int mt,
-		   unsigned int alloc_flags)
+void pcp_refill(struct task *task, struct zone *zone, struct pcp *pcp,
+		unsigned int order, unsigned int mt, unsigned int alloc_flags)
 {
 	struct node *node = zone->node;
-	uint32_t head = pcp->heads + list_of(order, mt);
+	uint32_t head = pcp->heads + pcp_list(order, mt);
 	uint32_t n = pcp->batch > 1 ? MAX(pcp->batch >> order, 2u) : 1;
 
 	task_charge(task, node->costs.zone_lock_ps);
@@ -76,27 +62,6 @@ static void refill(struct task *task, struct zone *zone, struct pcp *pcp,
 		link_add_tail(node->links, head, pfn);
 		pcp->count += 1u << order;
 	}
-}
-
-uint32_t pcp_alloc(struct task *task, struct zone *zone, unsigned int order,
-		   unsigned int mt, unsigned int alloc_flags)
-{
-	struct node *node = zone->node;
-	struct pcp *pcp = &zone->pcp[task->cpu];
-	uint32_t head = pcp->heads + list_of(order, mt);
-	uint32_t pfn;
-
-	pcp->free_factor >>= 1;
-	if (link_is_empty(node->links, head))
-		refill(task, zone, pcp, order, mt, alloc_flags);
-	pfn = node->links[head].next;
-	if (pfn == head)
-		return NO_PFN;
-	link_remove(node->links, pfn);
-	node->state[pfn] = FRAME_BODY;
-	pcp->count -= 1u << order;
-	task_charge(task, node->costs.pcp_op_ps);
-	return pfn;
 }
 
 /*
@@ -141,26 +106,12 @@ static uint32_t drain_amount(struct pcp *pcp, uint32_t high)
 	return MIN(MAX(n, pcp->batch), MAX(max, pcp->batch));
 }
 
-void pcp_free(struct task *task, struct zone *zone, uint32_t pfn,
-	      unsigned int order)
+void pcp_trim(struct task *task, struct zone *zone, struct pcp *pcp,
+	      uint32_t high, unsigned int list)
 {
-	struct node *node = zone->node;
-	struct pcp *pcp = &zone->pcp[task->cpu];
-	unsigned int mt = block_mt(node, pfn);
-	unsigned int list = list_of(order, mt);
-	/* many frees of small blocks in a row: let them join */
-	bool all = pcp->free_factor && order > 0 && order <= COSTLY_ORDER;
-	uint32_t high = all ? 0 : pcp->high;
+	uint32_t n = high ? drain_amount(pcp, high) : pcp->count;
 
-	node->state[pfn] = frame_make(FRAME_PCP, order, mt);
-	link_add_head(node->links, pcp->heads + list, pfn);
-	pcp->count += 1u << order;
-	task_charge(task, node->costs.pcp_op_ps);
-	if (zone->reclaim_active)
-		high = MIN(high, pcp->batch * 4);
-	if (pcp->count >= high)
-		drain_bulk(task, zone, pcp,
-			   all ? pcp->count : drain_amount(pcp, high), list);
+	drain_bulk(task, zone, pcp, n, list);
 }
 
 void pcp_drain(struct task *task, struct zone *zone, unsigned int cpu)

@@ -10,7 +10,7 @@
  * Threads:   as the node.
  */
 
-#include "mm/freelist.h"
+#include "mm/zone.h"
 
 #define RECLAIM_BATCH        32u /* SWAP_CLUSTER_MAX */
 #define RECLAIM_DEF_PRIORITY 12

@@ -2,6 +2,7 @@
 #include "mm/slowpath.h"
 
 #include "mm/compaction.h"
+#include "mm/freelist.h"
 #include "mm/kthread.h"
 #include "mm/occupants.h"
 #include "mm/pcp.h"

@@ -10,7 +10,7 @@
  * Threads:   as the node.
  */
 
-#include "mm/freelist.h"
+#include "mm/zone.h"
 
 /**
  * slowpath_alloc() - all that ac->gfp allows

@@ -4,7 +4,7 @@
 /*
  * What the model's own files share: the node, its zones, and the task that runs
  * in them. Counterparts: pg_data_t, struct zone, struct per_cpu_pages,
- * current. Nobody outside mm/ includes this.
+ * current, struct alloc_context. Nobody outside mm/ includes this.
  *
  * Units:     *_pages and counts of frames; *_ps picoseconds; pfn from 0.
  * Ownership: everything belongs to the node.
@@ -99,6 +99,14 @@ struct task {
 	uint32_t captured_pfn;              /* NO_PFN: nothing yet */
 };
 
+/* What one allocation wants. */
+struct alloc_context {
+	unsigned int order;
+	uint32_t gfp;
+	unsigned int mt;
+	unsigned int highest_zone;
+};
+
 #define NO_PFN UINT32_MAX
 
 struct kswapd;
@@ -118,6 +126,7 @@ struct node {
 
 	unsigned int n_zones;
 	struct zone zones[NODE_ZONES_MAX];
+	struct zone *top_zone; /* the last of them: where requests begin */
 	unsigned int n_cpus;
 
 	uint32_t lru_heads; /* one list per enum node_occupant */
@@ -139,7 +148,7 @@ struct node {
 
 static inline struct zone *node_zone_of(struct node *node, uint32_t pfn)
 {
-	struct zone *zone = &node->zones[node->n_zones - 1];
+	struct zone *zone = node->top_zone;
 
 	while (pfn < zone->start_pfn)
 		zone--;
