@@ -368,18 +368,20 @@ int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
 
 	if (!params_are_good(params))
 		return -EINVAL;
+	if (!params->enabled) {
+		*ret = NULL;
+		return 0;
+	}
 	track = calloc(1, sizeof(*track));
 	if (!track)
 		return -ENOMEM;
 	track->params = *params;
-	if (params->enabled) {
-		r = make_tables(track);
-		if (r == 0)
-			r = make_pool(track);
-		if (r)
-			return r;
-		atomic_store(&track->public.enabled, true);
-	}
+	r = make_tables(track);
+	if (r == 0)
+		r = make_pool(track);
+	if (r)
+		return r;
+	atomic_store(&track->public.enabled, true);
 	*ret = (struct objtrack *)TAKE_PTR(track);
 	return 0;
 }
@@ -429,7 +431,7 @@ void objtrack_get_stats(const struct objtrack *public,
 	struct record_pool_stats pool;
 
 	*ret = stats;
-	if (!track || !track->pool)
+	if (!track)
 		return;
 	record_pool_get_stats(track->pool, &pool);
 	for (unsigned int i = 0; i < track->params.n_workers; i++)
@@ -461,7 +463,7 @@ bool objtrack_check(const struct objtrack *public)
 	struct record_pool_stats pool;
 	uint64_t n = 0, n_counted = 0;
 
-	if (!track || !track->pool)
+	if (!track)
 		return true;
 	for (unsigned int i = 0; i < N_BUCKETS; i++) {
 		for (struct tracked *t = track->buckets[i]; t;

@@ -15,7 +15,7 @@
  * Threads:   any worker at any time, each with its own number < n_workers;
  *            reports are called without a lock held.
  *
- * A tracker that is NULL or not enabled costs a comparison or two per call.
+ * A tracker made to be off is NULL, so that a call costs one comparison.
  */
 
 #include <stdatomic.h>
@@ -78,7 +78,7 @@ struct objtrack_report {
 };
 
 struct objtrack_params {
-	bool enabled;
+	bool enabled; /* false: objtrack_new() makes none */
 	unsigned int slots_in_batches; /* per worker, <= OBJTRACK_SLOTS_MAX */
 	unsigned int n_workers;        /* > 0 */
 	const char *const *kinds; /* names of the kinds, kept by the caller */
@@ -94,7 +94,8 @@ struct objtrack {
 	_Atomic bool enabled;
 };
 
-/* Return: 0, -EINVAL (a parameter out of range), -ENOMEM. */
+/* *@ret is NULL, on success too, if @params says that nothing is tracked.
+ * Return: 0, -EINVAL (a parameter out of range), -ENOMEM. */
 int objtrack_new(struct objtrack **ret, const struct objtrack_params *params)
 	_must_check_;
 
@@ -121,7 +122,7 @@ bool objtrack_do(struct objtrack *track, unsigned int worker,
 							      __func__,        \
 							      __LINE__, 0};    \
 		struct objtrack *objtrack_ = (track);                          \
-		!objtrack_is_enabled(objtrack_) ||                             \
+		!unlikely(objtrack_is_enabled(objtrack_)) ||                   \
 			objtrack_do(objtrack_, (worker), (op), (kind),         \
 				    (uint64_t)(key), &objtrack_site_);         \
 	})

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/objtrack.h"
@@ -7,28 +8,18 @@
 #include "lab/experiment_objtrack.h"
 
 #define ROUNDS    15
+#define PAIRS     201
 #define N_OBJECTS 256u
-#define N_LOOPS   400u
+#define N_LOOPS   100u
 
 static const char *const kinds[] = {"object"};
-
-/* Times are CPU time, and of the rounds the best one counts: what else the
- * machine does only ever adds. */
-static double best(const double *values)
-{
-	double least = values[0];
-
-	for (int i = 1; i < ROUNDS; i++)
-		least = MIN(least, values[i]);
-	return least;
-}
 
 /* Return: ns per transition of whole lives: init, activate, ..., forget. */
 static double time_lives(struct objtrack *track)
 {
 	uint64_t start = clock_thread_cpu_ns();
 
-	for (unsigned int loop = 0; loop < N_LOOPS / 4; loop++) {
+	for (unsigned int loop = 0; loop < N_LOOPS; loop++) {
 		for (uint64_t key = 0; key < N_OBJECTS; key++) {
 			(void)objtrack_init(track, 0, 0, key);
 			(void)objtrack_activate(track, 0, 0, key);
@@ -39,8 +30,11 @@ static double time_lives(struct objtrack *track)
 		}
 	}
 	return (double)(clock_thread_cpu_ns() - start) /
-	       (4.0 * (N_LOOPS / 4) * N_OBJECTS);
+	       (4.0 * N_LOOPS * N_OBJECTS);
 }
+
+/* Neither is better placed in the cache than the other. */
+#define TIMED __attribute__((noinline, aligned(64)))
 
 /* One function for both, so that they differ in nothing but the calls. */
 static inline __attribute__((always_inline)) bool
@@ -74,13 +68,12 @@ run_objects(struct slab_cache *cache, struct objtrack *track, bool calls)
 	return ok;
 }
 
-static __attribute__((noinline)) bool run_with(struct slab_cache *cache,
-					       struct objtrack *off)
+TIMED static bool run_with(struct slab_cache *cache, struct objtrack *off)
 {
 	return run_objects(cache, off, true);
 }
 
-static __attribute__((noinline)) bool run_without(struct slab_cache *cache)
+TIMED static bool run_without(struct slab_cache *cache)
 {
 	return run_objects(cache, NULL, false);
 }
@@ -97,6 +90,18 @@ static double time_objects(struct slab_cache *cache, struct objtrack *off,
 	return (double)(clock_thread_cpu_ns() - start) / (N_LOOPS * N_OBJECTS);
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * Both sides of a pair follow each other at once, in turns the one or the other
+ * first; the median of many pairs: whatever else the machine does strikes some
+ * pairs, and either side of them alike.
+ */
 static int time_off(struct objtrack_result *result, struct objtrack *off)
 {
 	_cleanup_(slab_cache_freep) struct slab_cache *cache = NULL;
@@ -104,20 +109,26 @@ static int time_off(struct objtrack_result *result, struct objtrack *off)
 					   .n_fronts = 1,
 					   .n_keep_free = UINT32_MAX,
 					   .debug = SLAB_DEBUG_OFF};
-	double with[ROUNDS], without[ROUNDS], difference;
+	double without[PAIRS], ratio[PAIRS];
 	int r = slab_cache_new(&cache, "timed", &params);
 
 	if (r)
 		return r;
-	for (int i = 0; i < ROUNDS; i++) {
-		without[i] = time_objects(cache, off, false);
-		with[i] = time_objects(cache, off, true);
-		if (with[i] < 0 || without[i] < 0)
+	for (int i = 0; i < PAIRS; i++) {
+		double ns[2];
+
+		ns[i % 2] = time_objects(cache, off, i % 2);
+		ns[!(i % 2)] = time_objects(cache, off, !(i % 2));
+		if (ns[0] < 0 || ns[1] < 0)
 			return -ENOMEM;
+		without[i] = ns[0];
+		ratio[i] = ns[1] / ns[0];
 	}
-	difference = best(with) - best(without);
-	result->off_ns = MAX(difference, 0.0) / 4;
-	result->off_percent = 100 * difference / best(without);
+	qsort(without, PAIRS, sizeof(double), compare);
+	qsort(ratio, PAIRS, sizeof(double), compare);
+	result->off_percent = 100 * (ratio[PAIRS / 2] - 1);
+	result->off_ns =
+		MAX(result->off_percent, 0.0) / 100 * without[PAIRS / 2] / 4;
 	return 0;
 }
 
@@ -131,17 +142,17 @@ int objtrack_time(struct objtrack_result *result)
 		.n_kinds = 1,
 	};
 	struct objtrack *on = NULL, *off = NULL;
-	double ns[ROUNDS];
 	int r = objtrack_new(&on, &params);
 
 	params.enabled = false;
 	if (r == 0)
 		r = objtrack_new(&off, &params);
-	for (int i = 0; r == 0 && i < ROUNDS; i++)
-		ns[i] = time_lives(on);
-	if (r == 0) {
-		result->on_ns = best(ns);
+	if (r == 0)
 		r = time_off(result, off);
+	if (r == 0) {
+		result->on_ns = time_lives(on);
+		for (int i = 1; i < ROUNDS; i++)
+			result->on_ns = MIN(result->on_ns, time_lives(on));
 	}
 	objtrack_free(on);
 	objtrack_free(off);
