@@ -157,7 +157,7 @@ static int parse(struct parser *p, const char *file, char *text,
 	return r == TRACE_E_END ? 0 : r;
 }
 
-/* What is left at the end goes: the next round brings it again. */
+/* What is left at the end goes, so that nothing is a leak. */
 static int end_all(struct parser *p)
 {
 	struct objtrack_trace *t = &p->trace;
@@ -220,8 +220,8 @@ static void apply(struct objtrack *track, unsigned int n_workers,
 }
 
 /* Surplus goes back every 100 ms of the trace's time, as the daemon does. */
-static void replay_round(const struct objtrack_trace *trace,
-			 struct objtrack *track, unsigned int n_workers)
+static void replay(const struct objtrack_trace *trace, struct objtrack *track,
+		   unsigned int n_workers)
 {
 	uint64_t trim_at_ns = trace->events[0].time_ns + TRIM_INTERVAL_NS;
 
@@ -253,8 +253,7 @@ static int replay_one(const struct objtrack_trace *trace,
 
 	if (r)
 		return r;
-	for (unsigned int round = 0; round < run->n_rounds; round++)
-		replay_round(trace, track, run->n_workers);
+	replay(trace, track, run->n_workers);
 	(void)objtrack_trim(track);
 	objtrack_get_stats(track, &stats);
 	if (!objtrack_is_enabled(track))
@@ -309,10 +308,8 @@ static void report_curve(const struct objtrack_result *r, struct report *report)
 
 	(void)snprintf(title, sizeof(title),
 		       "One recorded trace: %" PRIu64 " buffers, %" PRIu64
-		       " objects with their blocks, %u workers; replayed %u "
-		       "times",
-		       r->n_buffers, r->n_objects, r->params.n_workers,
-		       r->params.n_rounds);
+		       " objects with their blocks, %u workers",
+		       r->n_buffers, r->n_objects, r->params.n_workers);
 	report_table(report, title, &context,
 		     "slots in batches|backing allocations in the hot path|"
 		     "fewer than with 4|backing frees|fewer than with 4|"
@@ -462,7 +459,6 @@ static int run(const struct experiment_options *options, struct report *report,
 	struct objtrack_result result = {
 		.params = {.seed = options->seed,
 			   .n_workers = 8,
-			   .n_rounds = 20,
 			   .slots = {0, 1, 2, 4, 8, 16}},
 	};
 	struct objtrack_trace trace = {0};

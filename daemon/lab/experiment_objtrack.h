@@ -35,7 +35,6 @@ struct objtrack_trace {
 struct objtrack_params_of_run {
 	uint64_t seed;
 	unsigned int n_workers;
-	unsigned int n_rounds; /* the trace again and again: a steady state */
 	unsigned int slots[OBJTRACK_CURVE]; /* rising; 4 and 8 among them */
 };
 

@@ -300,9 +300,7 @@ static void a_trace_with_nonsense_is_refused_by_line(void)
 static void more_slots_cost_memory_and_save_calls(void)
 {
 	struct objtrack_result r = {
-		.params = {.n_workers = 2,
-			   .n_rounds = 50,
-			   .slots = {0, 1, 2, 4, 8, 16}},
+		.params = {.n_workers = 2, .slots = {0, 1, 2, 4, 8, 16}},
 	};
 	char lines[] =
 		"1 alloc id=1 heap=h uid=0 size=1 status=0 blocks=0:900\n"
