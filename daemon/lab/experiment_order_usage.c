@@ -130,9 +130,18 @@ static int fill_cell(const struct usage_params *p, const char *policy_name,
 	return r < 0 ? r : 0;
 }
 
-static void add_times(struct usage_recording *rec, const struct usage_times *t)
+static void add_times(struct usage_recording *rec, const struct usage_times *t,
+		      const uint32_t composition[POLICY_ORDER_COUNT])
 {
+	rec->sight = rec->n_measured ? MIN(rec->sight, t->folios.sight)
+				     : t->folios.sight;
 	rec->n_measured++;
+	rec->n_as_asked +=
+		usage_compare(composition, &t->folios) == USAGE_AS_ASKED;
+	for (unsigned int i = 0; i < POLICY_ORDER_COUNT; i++) {
+		rec->asked[i] += composition[i];
+		rec->got[i] += t->folios.of_order[i];
+	}
 	rec->map_ns += t->map_ns;
 	rec->touch_ns += t->touch_ns;
 	rec->write_ns += t->write_ns;
@@ -169,7 +178,7 @@ static int record_frame(struct setting *s, const struct usage_params *p,
 		return 0;
 	r = usage_measure(host, (*ret)->composition, RANDOM_SEED, &times, why);
 	if (r == 0)
-		add_times(rec, &times);
+		add_times(rec, &times, (*ret)->composition);
 	return r;
 }
 

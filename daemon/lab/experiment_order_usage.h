@@ -51,6 +51,11 @@ struct usage_recording {
 	uint64_t blocks[POLICY_ORDER_COUNT];
 	unsigned int n_measured;
 	uint64_t map_ns, touch_ns, write_ns, read_ns, unmap_ns; /* measured */
+	/* of the frames measured: the blocks asked for, the folios got */
+	uint64_t asked[POLICY_ORDER_COUNT];
+	uint64_t got[POLICY_ORDER_COUNT];
+	enum usage_sight sight; /* the least of all frames */
+	unsigned int n_as_asked;
 };
 
 struct usage_result {

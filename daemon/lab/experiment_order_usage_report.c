@@ -12,24 +12,94 @@ static const char *const state_names[] = {
 	[USAGE_LOW] = "low memory",
 };
 
+static const char *const verdicts[] = {
+	[USAGE_AS_ASKED] = "yes",
+	[USAGE_OTHER] = "no",
+	[USAGE_UNKNOWN] = "unknown",
+};
+
+/* Blocks or folios by order, as a cell of a table. */
+struct cell_text {
+	char text[192];
+};
+
 /* "10 x 8, 3 x 0" */
-static void compose(const uint32_t composition[POLICY_ORDER_COUNT], char *buf,
-		    size_t size)
+static struct cell_text compose(const uint64_t n[POLICY_ORDER_COUNT])
 {
+	struct cell_text cell = {""};
 	size_t len = 0;
 
-	buf[0] = '\0';
 	for (unsigned int order = POLICY_ORDER_COUNT; order-- > 0;) {
-		int n;
+		size_t room = sizeof(cell.text) - len;
+		int k;
 
-		if (!composition[order])
+		if (!n[order])
 			continue;
-		n = snprintf(buf + len, size - len, "%s%u x %u",
-			     len ? ", " : "", composition[order], order);
-		if (n < 0 || (size_t)n >= size - len)
-			return;
-		len += (size_t)n;
+		k = snprintf(cell.text + len, room, "%s%" PRIu64 " x %u",
+			     len ? ", " : "", n[order], order);
+		if (k < 0 || (size_t)k >= room)
+			break;
+		len += (size_t)k;
 	}
+	return cell;
+}
+
+static void widen(const uint32_t from[POLICY_ORDER_COUNT],
+		  uint64_t to[POLICY_ORDER_COUNT])
+{
+	for (unsigned int i = 0; i < POLICY_ORDER_COUNT; i++)
+		to[i] = from[i];
+}
+
+static struct cell_text
+compose_blocks(const uint32_t composition[POLICY_ORDER_COUNT])
+{
+	uint64_t n[POLICY_ORDER_COUNT];
+
+	widen(composition, n);
+	return compose(n);
+}
+
+static struct cell_text compose_seen(enum usage_sight sight,
+				     const uint64_t n[POLICY_ORDER_COUNT])
+{
+	struct cell_text cell = {"cannot be seen"};
+
+	if (sight == USAGE_SEEN_ALL)
+		return compose(n);
+	if (sight == USAGE_SEEN_HUGE)
+		(void)snprintf(cell.text, sizeof(cell.text),
+			       "%" PRIu64 " x %u, others unseen",
+			       n[USAGE_HUGE_ORDER], USAGE_HUGE_ORDER);
+	return cell;
+}
+
+static struct cell_text compose_folios(const struct usage_folios *f)
+{
+	uint64_t n[POLICY_ORDER_COUNT];
+
+	widen(f->of_order, n);
+	return compose_seen(f->sight, n);
+}
+
+/* The blocks seen to be no folios of their own, and why: "160 x 4: reason". */
+static struct cell_text compose_missing(const struct usage_cell *c)
+{
+	const struct usage_folios *f = &c->times.folios;
+	uint64_t n[POLICY_ORDER_COUNT] = {0};
+	struct cell_text cell = {""}, blocks;
+
+	if (usage_compare(c->composition, f) == USAGE_AS_ASKED)
+		return cell;
+	for (unsigned int i = 0; i < POLICY_ORDER_COUNT; i++)
+		if (f->sight == USAGE_SEEN_ALL &&
+		    c->composition[i] > f->of_order[i])
+			n[i] = c->composition[i] - f->of_order[i];
+	blocks = compose(n);
+	(void)snprintf(cell.text, sizeof(cell.text), "%s%s%s", blocks.text,
+		       blocks.text[0] && c->times.reason[0] ? ": " : "",
+		       c->times.reason);
+	return cell;
 }
 
 static void report_device(const struct usage_result *r, struct report *report)
@@ -53,15 +123,15 @@ static void report_device(const struct usage_result *r, struct report *report)
 	for (unsigned int i = 0; i < USAGE_POLICIES; i++) {
 		for (unsigned int s = 0; s < USAGE_STATES; s++) {
 			const struct usage_cell *c = &r->cell[i][s];
-			char blocks[64];
+			struct cell_text blocks =
+				compose_blocks(c->composition);
 
-			compose(c->composition, blocks, sizeof(blocks));
 			for (unsigned int k = 0; k < USAGE_IOMMUS; k++)
 				report_row(report,
 					   "%s|%s|%s|%.0f|%.0f|%" PRIu64
 					   "|%s|%" PRIu64 "|%.1f|%.1f|%s",
 					   usage_policies[i], state_names[s],
-					   c->failed ? "failed" : blocks,
+					   c->failed ? "failed" : blocks.text,
 					   US(c->alloc_ns), US(c->stall_ns),
 					   c->iommu[k].sg_entries,
 					   usage_iommus[k], c->iommu[k].entries,
@@ -86,26 +156,33 @@ static void report_cpu(const struct usage_result *r, struct report *report)
 		     "For the CPU: mappings of real memory of the same "
 		     "composition",
 		     &context,
-		     "policy|memory|blocks|backing got|first touch us|write "
-		     "us|read us|ns per random read|unmap us|not given");
+		     "policy|memory|blocks asked|folios got|as asked|backing|"
+		     "first touch us|write us|read us|ns per random read|"
+		     "unmap us|not given");
 	for (unsigned int i = 0; i < USAGE_POLICIES; i++) {
 		for (unsigned int s = 0; s < USAGE_STATES; s++) {
 			const struct usage_cell *c = &r->cell[i][s];
 			const struct usage_times *t = &c->times;
-			char blocks[64];
 
 			if (!c->measured)
 				continue;
-			compose(c->composition, blocks, sizeof(blocks));
 			report_row(report,
-				   "%s|%s|%s|%s|%.0f|%.0f|%.0f|%.1f|%.0f|%s",
-				   usage_policies[i], state_names[s], blocks,
+				   "%s|%s|%s|%s|%s|%s|%.0f|%.0f|%.0f|%.1f|%.0f|"
+				   "%s",
+				   usage_policies[i], state_names[s],
+				   compose_blocks(c->composition).text,
+				   compose_folios(&t->folios).text,
+				   verdicts[usage_compare(c->composition,
+							  &t->folios)],
 				   backing_kind_name(t->got), US(t->touch_ns),
 				   US(t->write_ns), US(t->read_ns),
 				   (double)t->random_ns / USAGE_RANDOM_READS,
-				   US(t->unmap_ns), t->reason);
+				   US(t->unmap_ns), compose_missing(c).text);
 		}
 	}
+	report_note(report,
+		    "Folios got: of each mapping, as /proc/kpageflags has them "
+		    "(root) or as the kernel tells of those of order 9.");
 	report_note(report, "Backing: %s.%s", r->backing,
 		    r->params.manage_thp
 			    ? ""
@@ -152,15 +229,19 @@ static void report_recording(const struct usage_result *r,
 	if (r->recording[0].n_measured == 0)
 		return;
 	report_table(report, "The same recording: CPU's side", &measured,
-		     "policy|frames|map ms|first touch ms|write ms|read ms|"
-		     "unmap ms|total ms");
+		     "policy|frames|blocks asked|folios got|frames as asked|"
+		     "map ms|first touch ms|write ms|read ms|unmap ms|total "
+		     "ms");
 	for (unsigned int i = 0; i < USAGE_POLICIES; i++) {
 		const struct usage_recording *c = &r->recording[i];
 
-		report_row(report, "%s|%u|%.2f|%.2f|%.2f|%.2f|%.2f|%.2f",
-			   usage_policies[i], c->n_measured, MS(c->map_ns),
-			   MS(c->touch_ns), MS(c->write_ns), MS(c->read_ns),
-			   MS(c->unmap_ns),
+		report_row(report,
+			   "%s|%u|%s|%s|%u|%.2f|%.2f|%.2f|%.2f|%.2f|%.2f",
+			   usage_policies[i], c->n_measured,
+			   compose(c->asked).text,
+			   compose_seen(c->sight, c->got).text, c->n_as_asked,
+			   MS(c->map_ns), MS(c->touch_ns), MS(c->write_ns),
+			   MS(c->read_ns), MS(c->unmap_ns),
 			   MS(c->map_ns + c->touch_ns + c->write_ns +
 			      c->read_ns + c->unmap_ns));
 	}
@@ -169,6 +250,37 @@ static void report_recording(const struct usage_result *r,
 static uint64_t cpu_ns(const struct usage_recording *c)
 {
 	return c->map_ns + c->touch_ns + c->write_ns + c->read_ns + c->unmap_ns;
+}
+
+/* What was measured is worth as much as the memory is what was asked for. */
+static void conclude_cpu(const struct usage_result *r, struct report *report)
+{
+	const struct usage_recording *large = &r->recording[0];
+	const struct usage_recording *small = &r->recording[1];
+	unsigned int n = large->n_measured + small->n_measured;
+	unsigned int n_good = large->n_as_asked + small->n_as_asked;
+	enum usage_sight sight = MIN(large->sight, small->sight);
+
+	report_conclude(report,
+			"Measured on the CPU the recording takes %.1f ms with "
+			"8,4,0 and %.1f ms with 8,0,0 (backing here: %s).",
+			MS(cpu_ns(large)), MS(cpu_ns(small)),
+			backing_kind_name(r->cell[0][USAGE_LOW].times.got));
+	if (n_good == n)
+		report_conclude(report,
+				"Each of the %u frames measured had the folios "
+				"that its policy asked for.",
+				n);
+	else
+		report_conclude(report,
+				"Of the %u frames measured %u had the folios "
+				"that their policies asked for, the others %s: "
+				"these times compare the backing, not the "
+				"orders.",
+				n, n_good,
+				sight == USAGE_SEEN_ALL
+					? "had not"
+					: "had not or cannot be seen into");
 }
 
 static void conclude(const struct usage_result *r, struct report *report)
@@ -198,12 +310,7 @@ static void conclude(const struct usage_result *r, struct report *report)
 			saved > paid ? "win even when their use is counted"
 				     : "lose once their use is counted");
 	if (large->n_measured && small->n_measured)
-		report_conclude(
-			report,
-			"Measured on the CPU the recording takes %.1f ms with "
-			"8,4,0 and %.1f ms with 8,0,0 (backing here: %s).",
-			MS(cpu_ns(large)), MS(cpu_ns(small)),
-			backing_kind_name(a->times.got));
+		conclude_cpu(r, report);
 }
 
 void usage_report(const struct usage_result *result, struct report *report)

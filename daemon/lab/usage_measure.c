@@ -9,6 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backing/fill.h"
+#include "backing/selftest.h"
+#include "backing/window.h"
 #include "base/clock.h"
 #include "base/rng.h"
 
@@ -266,6 +269,73 @@ static int use_again(int fd, size_t len, uint64_t seed, struct usage_times *ret)
 	return r;
 }
 
+/* Every folio's order, as the mapping's pages are flagged. */
+static int see_all(int fd, size_t len, uint32_t of_order[POLICY_ORDER_COUNT])
+{
+	void *p = map_congruent(fd, len);
+	int r;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	touch(p, len);
+	r = selftest_folio_orders(p, len, of_order);
+	(void)munmap(p, len);
+	return r;
+}
+
+/* What is mapped as folios of order 9, which an ordinary user may know. */
+static int see_huge(int fd, size_t len, uint32_t *ret_n)
+{
+	struct window w = {0};
+	uint64_t sum = 0;
+	int r = window_init(&w);
+
+	for (uint64_t at = 0; r == 0 && at < len; at += WINDOW_MAX_BYTES) {
+		uint64_t bytes = 0;
+
+		r = fill_count_huge(&w, fd, at, MIN(len - at, WINDOW_MAX_BYTES),
+				    &bytes);
+		sum += bytes;
+	}
+	window_fini(&w);
+	*ret_n = (uint32_t)(sum / HUGE_BYTES);
+	return r;
+}
+
+static struct usage_folios see(int fd, size_t len)
+{
+	struct usage_folios f = {.sight = USAGE_SEEN_ALL};
+	uint32_t *n_huge = &f.of_order[USAGE_HUGE_ORDER];
+
+	if (see_all(fd, len, f.of_order) == 0)
+		return f;
+	f = (struct usage_folios){.sight = USAGE_UNSEEN};
+	/* where those of order 9 are all there is, nothing is unseen */
+	if (see_huge(fd, len, n_huge) == 0)
+		f.sight = *n_huge * HUGE_BYTES == len ? USAGE_SEEN_ALL
+						      : USAGE_SEEN_HUGE;
+	return f;
+}
+
+enum usage_verdict usage_compare(const uint32_t composition[POLICY_ORDER_COUNT],
+				 const struct usage_folios *folios)
+{
+	bool all_huge = true;
+
+	if (folios->sight == USAGE_UNSEEN)
+		return USAGE_UNKNOWN;
+	for (unsigned int i = 0; i < POLICY_ORDER_COUNT; i++) {
+		if (i != USAGE_HUGE_ORDER)
+			all_huge = all_huge && !composition[i];
+		if (i != USAGE_HUGE_ORDER && folios->sight == USAGE_SEEN_HUGE)
+			continue;
+		if (folios->of_order[i] != composition[i])
+			return USAGE_OTHER;
+	}
+	return folios->sight == USAGE_SEEN_ALL || all_huge ? USAGE_AS_ASKED
+							   : USAGE_UNKNOWN;
+}
+
 int usage_measure(struct usage_host *host,
 		  const uint32_t composition[POLICY_ORDER_COUNT], uint64_t seed,
 		  struct usage_times *ret, struct strbuf *why)
@@ -284,6 +354,8 @@ int usage_measure(struct usage_host *host,
 		      seed, ret);
 	if (r)
 		strbuf_append(why, "mmap: %s", strerror(-r));
+	ret->folios =
+		see(backing_buffer_fd(bb), (size_t)backing_buffer_size(bb));
 	backing_drop(host->backing, bb);
 	backing_dispatch(host->backing);
 	return r;

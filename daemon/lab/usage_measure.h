@@ -19,6 +19,26 @@
 
 struct usage_host;
 
+/* What the kernel lets one see of a buffer's memory. */
+enum usage_sight {
+	USAGE_UNSEEN,
+	USAGE_SEEN_HUGE, /* which parts are folios of order 9 (Linux 6.7) */
+	USAGE_SEEN_ALL,  /* the order of every folio (/proc/kpageflags: root) */
+};
+
+/* The folios that a mapping really had. */
+struct usage_folios {
+	enum usage_sight sight;
+	uint32_t of_order[POLICY_ORDER_COUNT];
+};
+
+enum usage_verdict { USAGE_AS_ASKED, USAGE_OTHER, USAGE_UNKNOWN };
+
+/* Has the memory a folio of its own for each block? Unknown where not all that
+ * the composition asks for can be seen. */
+enum usage_verdict usage_compare(const uint32_t composition[POLICY_ORDER_COUNT],
+				 const struct usage_folios *folios);
+
 struct usage_times {
 	uint64_t map_ns;    /* mmap(), nothing populated */
 	uint64_t touch_ns;  /* first write to each page */
@@ -26,11 +46,13 @@ struct usage_times {
 	uint64_t read_ns;   /* all bytes, in order */
 	uint64_t random_ns; /* USAGE_RANDOM_READS reads anywhere */
 	uint64_t unmap_ns;
+	struct usage_folios folios;
 	enum backing_kind got;
 	char reason[BACKING_REASON_BYTES]; /* why not what was asked, or "" */
 };
 
 #define USAGE_RANDOM_READS 100000u
+#define USAGE_HUGE_ORDER   9u
 
 /**
  * usage_host_new() - a backing for measurements

@@ -415,6 +415,59 @@ static void smaller_blocks_are_paid_for_in_use(void)
 	SAYS("pays back 200.0 ms");
 	SAYS("lose once");
 	SAYS("5.0 ms with 8,4,0 and 0.0 ms");
+	SAYS("Of the 2 frames measured 0 had the folios");
+	SAYS("or cannot be seen into");
+	r.recording[0].sight = r.recording[1].sight = USAGE_SEEN_ALL;
+	RENDER(usage_report, &r);
+	SAYS("the others had not: these times compare the backing");
+	r.recording[0].n_as_asked = r.recording[1].n_as_asked = 1;
+	RENDER(usage_report, &r);
+	SAYS("Each of the 2 frames measured had the folios");
+}
+
+static void folios_are_compared_with_what_was_asked(void)
+{
+	const uint32_t small[POLICY_ORDER_COUNT] = {[8] = 1, [4] = 2};
+	const uint32_t huge[POLICY_ORDER_COUNT] = {[USAGE_HUGE_ORDER] = 5};
+	struct usage_folios f = {.sight = USAGE_UNSEEN};
+
+	CU_ASSERT_EQUAL(usage_compare(small, &f), USAGE_UNKNOWN);
+	f.sight = USAGE_SEEN_HUGE; /* and there is none */
+	CU_ASSERT_EQUAL(usage_compare(small, &f), USAGE_UNKNOWN);
+	CU_ASSERT_EQUAL(usage_compare(huge, &f), USAGE_OTHER);
+	f.of_order[USAGE_HUGE_ORDER] = 5;
+	CU_ASSERT_EQUAL(usage_compare(huge, &f), USAGE_AS_ASKED);
+	CU_ASSERT_EQUAL(usage_compare(small, &f), USAGE_OTHER);
+	f = (struct usage_folios){.sight = USAGE_SEEN_ALL,
+				  .of_order = {[8] = 1, [4] = 2}};
+	CU_ASSERT_EQUAL(usage_compare(small, &f), USAGE_AS_ASKED);
+	f.of_order[0] = 16;
+	f.of_order[4] = 1;
+	CU_ASSERT_EQUAL(usage_compare(small, &f), USAGE_OTHER);
+}
+
+static void what_the_backing_could_not_give_is_said(void)
+{
+	struct usage_result r = {.params = {.seed = 1, .profile = "built-in"}};
+	struct usage_cell *c = &r.cell[0][USAGE_LOW];
+
+	c->measured = true;
+	c->composition[4] = 160;
+	c->times.folios =
+		(struct usage_folios){.sight = USAGE_SEEN_ALL,
+				      .of_order = {[4] = 100, [0] = 960}};
+	(void)snprintf(c->times.reason, sizeof(c->times.reason), "too few");
+	RENDER(usage_report, &r);
+	SHOWS("100 x 4, 960 x 0");
+	SHOWS("60 x 4: too few");
+	c->times.folios.sight = USAGE_UNSEEN;
+	RENDER(usage_report, &r);
+	SHOWS("cannot be seen");
+	SHOWS("too few");
+	c->times.folios = (struct usage_folios){.sight = USAGE_SEEN_ALL,
+						.of_order = {[4] = 160}};
+	RENDER(usage_report, &r);
+	CU_ASSERT_PTR_NULL(strstr(text, "too few"));
 }
 
 static void the_order4_source_is_the_data(void)
@@ -555,6 +608,10 @@ int main(int argc, char **argv)
 		 an_iommu_needs_few_entries_for_large_blocks},
 		{"smaller blocks are paid for in use",
 		 smaller_blocks_are_paid_for_in_use},
+		{"folios are compared with what was asked",
+		 folios_are_compared_with_what_was_asked},
+		{"what the backing could not give is said",
+		 what_the_backing_could_not_give_is_said},
 		{"the order4 source is the data",
 		 the_order4_source_is_the_data},
 		{"order4 concludes from its table",
