@@ -45,7 +45,7 @@ static int forbidden_calls_fail(void)
 		return 1;
 	if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM)
 		return 2;
-	if (syscall(SYS_fork) >= 0 || errno != EPERM)
+	if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) >= 0 || errno != EPERM)
 		return 3;
 	if (ptrace(PTRACE_ATTACH, getppid(), NULL, NULL) >= 0 || errno != EPERM)
 		return 4;
