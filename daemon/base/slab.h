@@ -18,7 +18,9 @@
  *
  * Debugging (params.debug): a red zone follows each object, free objects are
  * filled with poison, and both are verified on alloc and free; objects become
- * larger by it. A violation is a caller's bug: a message, then abort().
+ * larger by it. With n_per_slab it is the slabs that become larger: their
+ * number, and so the calls for pages, are the same with and without debugging.
+ * A violation is a caller's bug: a message, then abort().
  */
 
 #include "base/base.h"
@@ -56,6 +58,7 @@ struct slab_params {
 	size_t size_bytes;        /* of an object, > 0 */
 	size_t align_bytes;       /* power of two; 0: that of a pointer */
 	unsigned int order;       /* of a slab, <= SLAB_ORDER_MAX */
+	unsigned int n_per_slab;  /* exactly; 0: as many as fit */
 	unsigned int n_fronts;    /* 0: every call takes the lock */
 	unsigned int front_batch; /* objects moved at once; 0: 16 */
 	unsigned int n_keep_free; /* empty slabs kept for the next time */
@@ -74,8 +77,8 @@ DEFINE_CLEANUP(struct slab_registry *, slab_registry_free);
  * slab_cache_new() - create an empty cache
  * @name:       copied, at most SLAB_NAME_MAX_BYTES - 1 bytes, no blanks
  *
- * Return: 0, -EINVAL (a parameter out of range, or not even one object fits a
- * slab), -ENOMEM.
+ * Return: 0, -EINVAL (a parameter out of range, or not even one object, or not
+ * n_per_slab of them, fit a slab), -ENOMEM.
  */
 int slab_cache_new(struct slab_cache **ret, const char *name,
 		   const struct slab_params *params) _must_check_;

@@ -67,6 +67,12 @@ static bool wants_debug(enum slab_debug debug)
 #endif
 }
 
+static unsigned int slab_capacity(const struct slab_cache *cache)
+{
+	return (unsigned int)(((size_t)SLAB_PAGE_BYTES << cache->order) /
+			      cache->stride_bytes);
+}
+
 static int lay_out(struct slab_cache *cache, const struct slab_params *params)
 {
 	size_t align = MAX(params->align_bytes, sizeof(void *));
@@ -75,14 +81,20 @@ static int lay_out(struct slab_cache *cache, const struct slab_params *params)
 	cache->size_bytes = params->size_bytes;
 	cache->align_bytes = align;
 	cache->order = params->order;
-	cache->slab_bytes = (size_t)SLAB_PAGE_BYTES << params->order;
 	cache->debug = wants_debug(params->debug);
 	if (cache->debug)
 		bytes += slab_debug_extra_bytes(bytes, &cache->link_offset);
 	cache->stride_bytes = align_up(bytes, align);
+	while (slab_capacity(cache) < params->n_per_slab &&
+	       cache->order < SLAB_ORDER_MAX)
+		cache->order++;
+	cache->slab_bytes = (size_t)SLAB_PAGE_BYTES << cache->order;
 	cache->objects_per_slab =
-		(unsigned int)(cache->slab_bytes / cache->stride_bytes);
-	return cache->objects_per_slab ? 0 : -EINVAL;
+		params->n_per_slab ? params->n_per_slab : slab_capacity(cache);
+	if (cache->objects_per_slab == 0 ||
+	    cache->objects_per_slab > slab_capacity(cache))
+		return -EINVAL;
+	return 0;
 }
 
 static int make_fronts(struct slab_cache *cache,

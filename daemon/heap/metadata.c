@@ -60,6 +60,8 @@ int metadata_init(struct heap_set *set)
 	const struct slab_params buffers = {
 		.size_bytes = sizeof(struct buffer),
 		.order = slab_order(set),
+		/* Not more with debugging: what the node sees is the same. */
+		.n_per_slab = set->page_size_bytes / sizeof(struct buffer),
 		.page_ops = {metadata_alloc, metadata_free, set},
 	};
 	const struct slab_params runs = {0};

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The same seed gives the same output, byte for byte, from gcc and clang, without
-# and with optimisation: builds the lab by each and compares.
+# The same seed gives the same output, byte for byte, from gcc and clang, as debug
+# and as release builds: builds the lab by each and compares.
 set -eu
 root=${1:?usage: same.sh SOURCE_ROOT}
 dir=$(mktemp -d)
@@ -21,7 +21,7 @@ esac
 # One translation unit per file, no build system: only what the model needs.
 build() {
 	cc=$1
-	opt=$2
+	flags=$2
 	out=$3
 	mkdir "$out.o"
 	for f in "$root"/daemon/base/*.c "$root"/daemon/conf/*.c \
@@ -30,7 +30,7 @@ build() {
 		case $f in
 		*/lab/experiment* | */lab/usage* | */lab/main.c) continue ;;
 		esac
-		"$cc" -std=gnu11 "$opt" -w -D_GNU_SOURCE -DDMAHEAP_VERSION='"same"' \
+		"$cc" -std=gnu11 $flags -w -D_GNU_SOURCE -DDMAHEAP_VERSION='"same"' \
 			-I"$root/daemon" -I"$root/include" -c "$f" \
 			-o "$out.o/$(basename "$(dirname "$f")")-$(basename "$f").o"
 	done
@@ -47,12 +47,12 @@ END
 export DMAHEAP_DATA_DIR="$root/configs"
 bad=0
 for cc in $compilers; do
-	for opt in -O0 -O2; do
-		build "$cc" "$opt" "$dir/lab"
+	for flags in "-O0 -DDMAHEAP_DEBUG" "-O2"; do
+		build "$cc" "$flags" "$dir/lab"
 		"$dir/lab" run order4-reclaim many-small refvm-stock-pin2 \
 			refvm-o800-alt2 churn --seed 7 --json >"$dir/out"
 		sum=$(cksum <"$dir/out")
-		echo "$cc $opt: $sum"
+		echo "$cc $flags: $sum"
 		first=${first:-$sum}
 		[ "$sum" = "$first" ] || bad=1
 		rm -rf "$dir/lab" "$dir/lab.o" "$dir/lab.c"

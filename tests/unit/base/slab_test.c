@@ -87,6 +87,30 @@ static void objects_per_slab_are_as_computed(void)
 	}
 }
 
+static void debugging_does_not_change_a_fixed_number_per_slab(void)
+{
+	struct slab_params params = {.size_bytes = 312, .n_per_slab = 13};
+	struct slab_stats stats[2];
+	struct slab_cache *cache;
+
+	for (int debug = 0; debug < 2; debug++) {
+		params.debug = debug ? SLAB_DEBUG_ON : SLAB_DEBUG_OFF;
+		T_REQUIRE(slab_cache_new(&cache, "x", &params) == 0);
+		slab_cache_stats(cache, &stats[debug]);
+		CU_ASSERT_EQUAL(stats[debug].objects_per_slab, 13);
+		cache = slab_cache_free(cache);
+	}
+	CU_ASSERT_EQUAL(stats[0].pages_per_slab, 1);
+	CU_ASSERT_EQUAL(stats[1].pages_per_slab, 2);
+	/* Fewer than fit. */
+	params = (struct slab_params){.size_bytes = 1024, .n_per_slab = 3};
+	params.debug = SLAB_DEBUG_OFF;
+	T_REQUIRE(slab_cache_new(&cache, "x", &params) == 0);
+	slab_cache_stats(cache, &stats[0]);
+	CU_ASSERT_EQUAL(stats[0].objects_per_slab, 3);
+	slab_cache_free(cache);
+}
+
 static void bad_parameters_are_refused(void)
 {
 	static const struct slab_params bad[] = {
@@ -98,6 +122,7 @@ static void bad_parameters_are_refused(void)
 		{.size_bytes = 8, .front_batch = 257},
 		{.size_bytes = 8, .n_fronts = 257},
 		{.size_bytes = 4096, .debug = SLAB_DEBUG_ON}, /* no red zone */
+		{.size_bytes = 4096, .n_per_slab = 33},
 	};
 	struct slab_params good = {.size_bytes = 8};
 	struct slab_cache *cache = NULL;
@@ -592,6 +617,8 @@ int main(int argc, char **argv)
 	CU_TestInfo tests[] = {
 		{"objects per slab are as computed",
 		 objects_per_slab_are_as_computed},
+		{"debugging does not change a fixed number per slab",
+		 debugging_does_not_change_a_fixed_number_per_slab},
 		{"bad parameters are refused", bad_parameters_are_refused},
 		{"objects do not overlap and are aligned",
 		 objects_do_not_overlap_and_are_aligned},
