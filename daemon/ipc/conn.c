@@ -15,10 +15,15 @@
 #include "ipc/peer.h"
 
 /*
- * A connection is on its listener's list conns, and from conn_close() until the
- * loop has called on_closed() on its list leaving. It asks the loop for one
- * message at a time, and for none while replies wait or too many requests are
- * in flight: what the client sends then stays in its own socket.
+ * A connection is on its listener's list conns, and from conn_close() until
+ * on_gone() on its list leaving. It asks the loop for one message at a time,
+ * and for none while replies wait, too many requests are in flight or something
+ * that it sent is still to be closed: what the client sends then stays in its
+ * own socket.
+ *
+ * It leaves in steps: on_closed() in the next round; the socket is closed once
+ * no receive is under way, which its shutdown ends; and on_gone() when also the
+ * closer has nothing of it left.
  */
 
 const struct conn_limits conn_limits_default = {
@@ -37,9 +42,6 @@ const struct conn_limits conn_limits_default = {
  */
 #define FAULT_NS    (10 * NSEC_PER_MSEC)
 #define FAULT_BURST 32
-
-/* Messages thrown away when closing, see discard_unread(). */
-#define DISCARD_MAX 64
 
 static void fault(struct conn *conn, const struct codec_error *error,
 		  bool closing)
@@ -62,7 +64,7 @@ void conn_read_on(struct conn *conn)
 {
 	if (conn->closing || conn->reading || conn->penalty_timer.armed ||
 	    conn->n_in_flight >= conn->limits.max_in_flight ||
-	    conn->n_with_fds > 0 ||
+	    conn->n_with_fds > 0 || closer_group_is_busy(conn->leftovers) ||
 	    !list_is_empty(&conn->outbox.queue))
 		return;
 	conn->reading = true;
@@ -148,12 +150,16 @@ static void handle(struct conn *conn, struct loop_message *message)
 	l->ops->on_request(l->ctx, conn, &request);
 }
 
+static void free_if_gone(struct conn *conn);
+
 static void on_message(void *ctx, struct loop_message *message)
 {
 	struct conn *conn = ctx;
 
 	conn->reading = false;
-	if (message->r < 0 || message->n_bytes == 0)
+	if (conn->closing)
+		; /* too late */
+	else if (message->r < 0 || message->n_bytes == 0)
 		conn_close(conn);
 	else if (message->fds_truncated)
 		conn_fail(conn, EMFILE,
@@ -162,7 +168,9 @@ static void on_message(void *ctx, struct loop_message *message)
 		conn_fail(conn, EMSGSIZE, "message is longer than allowed");
 	else
 		handle(conn, message);
+	closer_close(conn->leftovers, message->fds, message->n_fds);
 	conn_read_on(conn);
+	free_if_gone(conn);
 }
 
 static void on_room(void *ctx)
@@ -191,26 +199,6 @@ static void on_penalty_timer(void *ctx)
 		conn_read_on(conn);
 }
 
-static void on_close_timer(void *ctx)
-{
-	conn_finish(ctx);
-}
-
-/*
- * A socket closed with messages unread gives its peer ECONNRESET before the
- * last reply, which then is often not looked for any more.
- */
-static void discard_unread(int fd)
-{
-	for (int i = 0; i < DISCARD_MAX; i++) {
-		char byte;
-
-		/* Without room for control data the fds are never installed. */
-		if (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) <= 0)
-			return;
-	}
-}
-
 void conn_close(struct conn *conn)
 {
 	struct listener *l = conn->listener;
@@ -218,14 +206,12 @@ void conn_close(struct conn *conn)
 	if (conn->closing)
 		return;
 	conn->closing = true;
-	conn->socket = loop_socket_free(conn->socket);
+	loop_socket_await_room(conn->socket, false);
 	outbox_fini(conn);
 	loop_timer_clear(l->loop, &conn->handshake_timer);
 	loop_timer_clear(l->loop, &conn->penalty_timer);
-	discard_unread(conn->fd);
-	/* A receive that is being cancelled still holds the socket open. */
+	/* The peer has its end now, and a receive that is under way too. */
 	(void)shutdown(conn->fd, SHUT_RDWR);
-	conn->fd = fd_close(conn->fd);
 	list_remove(&conn->link);
 	list_add_tail(&l->leaving, &conn->link);
 	loop_timer_set(l->loop, &conn->close_timer, 0);
@@ -235,20 +221,66 @@ static void conn_free(struct conn *conn)
 {
 	struct listener *l = conn->listener;
 
-	loop_timer_clear(l->loop, &conn->close_timer);
+	if (conn->is_known)
+		l->ops->on_gone(l->ctx, conn);
 	list_remove(&conn->link);
-	l->stats.n_connections--;
-	peer_fini(&conn->peer);
+	closer_group_free(conn->leftovers);
 	slab_free(l->conn_slab, 0, conn);
 }
 
-void conn_finish(struct conn *conn)
+static void close_socket(struct conn *conn)
+{
+	conn->socket = loop_socket_free(conn->socket);
+	if (conn->fd >= 0 && closer_empty_socket(conn->fd))
+		conn->fd = fd_close(conn->fd);
+	else if (conn->fd >= 0)
+		closer_close_socket(conn->leftovers, TAKE_FD(conn->fd));
+}
+
+static void free_if_gone(struct conn *conn)
+{
+	if (!conn->closed || conn->reading)
+		return;
+	close_socket(conn);
+	if (!closer_group_is_busy(conn->leftovers))
+		conn_free(conn);
+}
+
+static void tell_closed(struct conn *conn)
 {
 	struct listener *l = conn->listener;
 
 	assert(conn->closing);
-	l->ops->on_closed(l->ctx, conn);
+	if (conn->is_known)
+		l->ops->on_closed(l->ctx, conn);
+	conn->closed = true;
+	l->stats.n_connections--;
+	peer_fini(&conn->peer);
+}
+
+static void on_close_timer(void *ctx)
+{
+	tell_closed(ctx);
+	free_if_gone(ctx);
+}
+
+void conn_abandon(struct conn *conn)
+{
+	conn_close(conn);
+	loop_timer_clear(conn->listener->loop, &conn->close_timer);
+	if (!conn->closed)
+		tell_closed(conn);
+	close_socket(conn);
 	conn_free(conn);
+}
+
+/* What the client sent is closed. */
+static void on_leftovers_closed(void *ctx)
+{
+	struct conn *conn = ctx;
+
+	conn_read_on(conn);
+	free_if_gone(conn);
 }
 
 /* Lets the user decide. Return: whether the connection lives. */
@@ -260,12 +292,14 @@ static bool welcome(struct conn *conn)
 	int err;
 
 	err = l->ops->on_connect(l->ctx, conn, text, sizeof(text));
-	if (err == 0)
+	conn->is_known = err == 0;
+	if (err == 0) {
+		listener_take_fds(conn->fd, true);
 		return true;
+	}
 	if (!conn->closing)
 		send_error(conn, &hello, err, text);
 	conn_close(conn);
-	conn_free(conn);
 	return false;
 }
 
@@ -283,10 +317,15 @@ int conn_new(struct listener *listener, int fd)
 	r = peer_init(&conn->peer, fd);
 	if (r)
 		goto out_conn;
+	r = -ENOMEM;
+	conn->leftovers = closer_group_new(listener->closer, conn->peer.uid,
+					   on_leftovers_closed, conn);
+	if (!conn->leftovers)
+		goto out_peer;
 	r = loop_socket_new(&conn->socket, listener->loop, fd, &socket_ops,
 			    conn);
 	if (r)
-		goto out_peer;
+		goto out_leftovers;
 	outbox_init(conn);
 	loop_timer_init(&conn->handshake_timer, on_handshake_timer, conn);
 	loop_timer_init(&conn->close_timer, on_close_timer, conn);
@@ -300,12 +339,14 @@ int conn_new(struct listener *listener, int fd)
 	conn_read_on(conn);
 	return 0;
 
+out_leftovers:
+	closer_group_free(conn->leftovers);
 out_peer:
 	peer_fini(&conn->peer);
 out_conn:
 	slab_free(listener->conn_slab, 0, conn);
 out_fd:
-	fd_close(fd);
+	listener_drop(listener, fd);
 	return err_raise(r);
 }
 
@@ -370,4 +411,9 @@ void conn_reply_error(struct conn *conn, const struct dmaheap_header *request,
 	va_end(args);
 	send_error(conn, request, err, text);
 	conn_read_on(conn);
+}
+
+void conn_close_fds(struct conn *conn, int *fds, size_t n_fds)
+{
+	closer_close(conn->leftovers, fds, n_fds);
 }

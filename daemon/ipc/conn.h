@@ -12,10 +12,11 @@
  *
  * Units:     *_ns, *_bytes.
  * Ownership: a connection belongs to its listener. The user may keep a pointer
- *            from on_connect() until on_closed() returns, and must not use it
+ *            from on_connect() until on_gone() returns, and must not use it
  *            after. Fds given to conn_reply() are consumed, always.
- * Threads:   the loop's thread only. on_closed() runs from the loop, never
- *            inside conn_reply() or conn_close().
+ * Threads:   the loop's thread only. on_closed() and on_gone() run from the
+ *            loop, never inside conn_reply() or conn_close(). What clients sent
+ *            is closed by threads of the listener's, see closer.h.
  */
 
 #include <sys/types.h>
@@ -54,7 +55,9 @@ extern const struct conn_limits conn_limits_default;
 /* A request; valid inside on_request() only: copy what must live longer. */
 struct conn_request {
 	const struct codec_request *codec;
-	int *fds; /* take one by setting it to -1; the rest is closed after */
+	/* Take one by setting it to -1, and give it to conn_close_fds() when
+	 * done with it; the rest is closed after. */
+	int *fds;
 	size_t n_fds;
 	uint64_t received_ns; /* clock_now_ns() when it came in */
 };
@@ -76,8 +79,11 @@ struct conn_ops {
 	 * because of what the peer sent or did. For counting and logging. */
 	void (*on_fault)(void *ctx, struct conn *conn,
 			 const struct codec_error *error, bool closing);
-	/* The last call for @conn; replies are no longer possible. */
+	/* Replies are no longer possible. */
 	void (*on_closed)(void *ctx, struct conn *conn);
+	/* The last call for @conn: whatever it sent is closed as well, which
+	 * may be much later. Until then its owner pays for a connection. */
+	void (*on_gone)(void *ctx, struct conn *conn);
 };
 
 /**
@@ -89,13 +95,15 @@ struct conn_ops {
  * When descriptors run out, waiting connections are accepted with a spare one
  * and closed at once, until there are descriptors again.
  *
- * Return: 0, -ENOMEM, -EMFILE, or as of epoll_ctl().
+ * Return: 0, -ENOMEM, -EMFILE, -EAGAIN (threads cannot be started), or as of
+ * epoll_ctl().
  */
 int listener_new(struct listener **ret, struct loop *loop, int listen_fd,
 		 const struct conn_limits *limits, const struct conn_ops *ops,
 		 void *ctx) _must_check_;
 
-/* Closes all its connections, on_closed() for each. Return: NULL. */
+/* Closes all its connections, on_closed() and on_gone() for each, and waits for
+ * no close() that does not return. Return: NULL. */
 struct listener *listener_free(struct listener *listener);
 DEFINE_CLEANUP(struct listener *, listener_free);
 
@@ -153,3 +161,7 @@ void conn_reply_error(struct conn *conn, const struct dmaheap_header *request,
 /* Closes soon: what waits to be sent is dropped, on_closed() comes from the
  * loop. Closing twice is harmless. */
 void conn_close(struct conn *conn);
+
+/* Consumes what on_request() has taken of a request's fds; each is -1
+ * afterwards, and may be before. */
+void conn_close_fds(struct conn *conn, int *fds, size_t n_fds);

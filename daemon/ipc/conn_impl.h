@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/list.h"
 #include "base/slab.h"
+#include "ipc/closer.h"
 #include "ipc/conn.h"
 #include "ipc/loop.h"
 
@@ -32,13 +33,16 @@ struct outbox {
 
 struct conn {
 	struct listener *listener;
-	struct list_node link; /* listener::conns */
+	struct list_node link; /* listener::conns or listener::leaving */
 	int fd;
 	struct loop_socket *socket;
 	struct conn_peer peer;
 	struct conn_limits limits;
+	struct closer_group *leftovers; /* what it sent and nobody wanted */
 	bool greeted;
+	bool is_known; /* to the user, who is told of its end */
 	bool closing;
+	bool closed; /* told, as far as there is whom to tell */
 	bool reading;
 	unsigned int n_in_flight;
 	unsigned int n_with_fds; /* of them; nothing is read meanwhile */
@@ -62,7 +66,9 @@ struct listener {
 	void *ctx;
 	struct slab_cache *conn_slab;
 	struct list_node conns;   /* the living, in order of arrival */
-	struct list_node leaving; /* closed, on_closed() still to come */
+	struct list_node leaving; /* closing, on_gone() still to come */
+	struct closer *closer;
+	struct loop_watch *closer_watch;
 	struct listener_stats stats;
 };
 
@@ -80,13 +86,22 @@ void outbox_send(struct conn *conn, const struct dmaheap_header *header,
 /* The peer may have read. */
 void outbox_on_room(struct conn *conn);
 
+/* ---- listener.c ---- */
+
+/* Consumes the socket of a connection that came to nothing. */
+void listener_drop(struct listener *listener, int fd);
+
+/* Lets the peer of @fd send descriptors, or not. */
+void listener_take_fds(int fd, bool may_send);
+
 /* ---- conn.c ---- */
 
 /* Consumes @fd. Return: 0, -ENOMEM, or as of getsockopt(). */
 int conn_new(struct listener *listener, int fd) _must_check_;
 
-/* Ends a connection that is on listener::leaving: on_closed(), then free. */
-void conn_finish(struct conn *conn);
+/* Ends one, however far it is, without waiting for anything: on_closed() and
+ * on_gone() if they are still to come, then free. */
+void conn_abandon(struct conn *conn);
 
 /* Reads on, if the limits allow. */
 void conn_read_on(struct conn *conn);

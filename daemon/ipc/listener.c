@@ -14,7 +14,15 @@
  * the connections are accepted into its place and closed at once, and it is
  * opened again. Otherwise they would wait for ever, and the acceptor, which
  * stays ready, would spin.
+ *
+ * A connection may send descriptors only once it is welcome and somebody's
+ * quota pays for it: what came before, and cannot be closed at once, would pile
+ * up without a limit.
  */
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* since 6.16 */
+#endif
 
 #define SHED_MAX 1024 /* more than a backlog */
 #define RETRY_NS (50 * NSEC_PER_MSEC)
@@ -22,6 +30,34 @@
 static int open_spare(void)
 {
 	return open("/", O_PATH | O_CLOEXEC);
+}
+
+void listener_take_fds(int fd, bool may_send)
+{
+	const int value = may_send;
+
+	/* An older kernel lets them through, unread, in the socket's queue. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof(value));
+}
+
+void listener_drop(struct listener *listener, int fd)
+{
+	struct closer_group *group;
+	struct ucred cred = {0};
+	socklen_t n_bytes = sizeof(cred);
+
+	(void)shutdown(fd, SHUT_RDWR);
+	if (closer_empty_socket(fd)) {
+		fd_close(fd);
+		return;
+	}
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n_bytes);
+	group = closer_group_new(listener->closer, cred.uid, NULL, NULL);
+	if (group)
+		closer_close_socket(group, fd);
+	else
+		fd_close(fd);
+	closer_group_free(group);
 }
 
 /* Return: whether everything that waited is gone. */
@@ -42,7 +78,8 @@ static bool shed(struct listener *l)
 			done = true;
 		else if (errno == EMFILE || errno == ENFILE)
 			break; /* somebody else took the place */
-		fd_close(fd);
+		if (fd >= 0)
+			listener_drop(l, fd);
 	}
 	l->spare_fd = open_spare();
 	return done && l->spare_fd >= 0;
@@ -83,6 +120,13 @@ static int set_nonblocking(int fd)
 	return 0;
 }
 
+static void on_closer(void *ctx)
+{
+	struct listener *l = ctx;
+
+	closer_dispatch(l->closer);
+}
+
 static const struct slab_params conn_slab_params = {
 	.size_bytes = sizeof(struct conn),
 	.n_fronts = 1,
@@ -117,6 +161,15 @@ int listener_new(struct listener **ret, struct loop *loop, int listen_fd,
 	r = slab_cache_new(&l->conn_slab, "conn", &conn_slab_params);
 	if (r)
 		return err_trace(r);
+	r = closer_new(&l->closer);
+	if (r)
+		return err_trace(r);
+	r = loop_watch_new(&l->closer_watch, loop, closer_event_fd(l->closer),
+			   LOOP_READABLE, on_closer, l);
+	if (r)
+		return err_trace(r);
+	/* Nobody owes anything yet for what comes before it is welcome. */
+	listener_take_fds(listen_fd, false);
 	r = loop_acceptor_new(&l->acceptor, loop, listen_fd, on_accept, l);
 	if (r)
 		return err_trace(r);
@@ -132,9 +185,11 @@ struct listener *listener_free(struct listener *listener)
 		return NULL;
 	listener_stop_accepting(listener);
 	while ((node = list_first(&listener->conns)))
-		conn_close(list_entry(node, struct conn, link));
+		conn_abandon(list_entry(node, struct conn, link));
 	while ((node = list_first(&listener->leaving)))
-		conn_finish(list_entry(node, struct conn, link));
+		conn_abandon(list_entry(node, struct conn, link));
+	listener->closer_watch = loop_watch_free(listener->closer_watch);
+	listener->closer = closer_free(listener->closer);
 	fd_close(listener->spare_fd);
 	slab_cache_free(listener->conn_slab);
 	free(listener);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "server/live.h"
 #include "server/outcome.h"
@@ -59,7 +60,8 @@ static int take_blocks(struct server *s, const struct backing_identity *id,
 	return r;
 }
 
-static void adopt_one(struct session *session, int fd,
+/* Return: whether @fd is one of this daemon's buffers now. */
+static bool adopt_one(struct session *session, int fd,
 		      struct dmaheap_adopt_record *ret)
 {
 	struct server *s = session->server;
@@ -72,23 +74,24 @@ static void adopt_one(struct session *session, int fd,
 	if (r == BACKING_E_KNOWN) {
 		live = backing_buffer_owner(bb);
 		ret->id = live ? live->buffer->id : 0;
-		return;
+		return true;
 	} else if (r) {
 		ret->status = -outcome_errno(OUTCOME_OF_BACKING, r);
 		log_refusal(session, error);
-		return;
+		return false;
 	}
 	r = take_blocks(s, &id, &live);
 	if (r) {
 		backing_forget(s->backing, bb);
 		ret->status = r;
 		log_refusal(session, strerror(-r));
-		return;
+		return false;
 	}
 	assert(live);
 	live_attach(live, bb);
 	live_hand_out(live, session);
 	ret->id = live->buffer->id;
+	return true;
 }
 
 void adopt_serve(struct session *session, const struct request *request)
@@ -99,8 +102,10 @@ void adopt_serve(struct session *session, const struct request *request)
 	} reply = {.head = {.record_bytes = sizeof(reply.records[0])}};
 	uint32_t n = (uint32_t)request->n_fds;
 
+	/* Our own need no thread to be closed by. */
 	for (uint32_t i = 0; i < n; i++)
-		adopt_one(session, request->fds[i], &reply.records[i]);
+		if (adopt_one(session, request->fds[i], &reply.records[i]))
+			request->fds[i] = fd_close(request->fds[i]);
 	reply.head.n_records = n;
 	stats_touch(session->server);
 	session_reply(session, &request->codec.header, &reply,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/strbuf.h"
 #include "server/live.h"
 #include "server/outcome.h"
@@ -78,6 +79,8 @@ void query_set_name(struct session *session, const struct request *request)
 		return;
 	}
 	COPY_TEXT(l->buffer->name, request->codec.body.set_name.name);
+	/* Our own: no thread is needed to close it. */
+	request->fds[0] = fd_close(request->fds[0]);
 	session_reply(session, &request->codec.header, NULL, 0);
 }
 

@@ -207,8 +207,7 @@ static void request_free(struct request *q)
 
 	fair_remove(&q->item);
 	list_remove(&q->session_link);
-	for (size_t i = 0; i < q->n_fds; i++)
-		fd_close(q->fds[i]);
+	conn_close_fds(q->session->conn, q->fds, q->n_fds);
 	free(q->fds);
 	free(q->tail);
 	slab_free(s->request_slab, 0, q);
@@ -287,14 +286,20 @@ void session_pump(void *server)
 
 /* ---- the connection's callbacks ---- */
 
+/* Of no use any more. */
+static void session_end(struct session *session)
+{
+	session->peer = peer_unref(session->peer);
+	strbuf_fini(&session->text);
+	list_remove(&session->server_link);
+}
+
 static void session_free(struct session *session)
 {
 	struct server *s = session->server;
 
+	session_end(session);
 	quota_charge_release(&session->charge);
-	session->peer = peer_unref(session->peer);
-	strbuf_fini(&session->text);
-	list_remove(&session->server_link);
 	objtrack_forget(s->track, 0, SERVER_OBJECT_SESSION, (uintptr_t)session);
 	slab_free(s->session_slab, 0, session);
 }
@@ -408,10 +413,15 @@ static void on_closed(void *ctx, struct conn *conn)
 		request_free(list_entry(n, struct request, session_link));
 	list_for_each_safe(l, &session->lives)
 		live_release(list_entry(l, struct live, session_link));
-	conn_set_user(conn, NULL);
 	s->n_sessions--;
-	session_free(session);
+	session_end(session);
 	stats_touch(s);
+}
+
+static void on_gone(void *ctx, struct conn *conn)
+{
+	(void)ctx;
+	session_free(conn_get_user(conn));
 }
 
 const struct conn_ops session_conn_ops = {
@@ -419,4 +429,5 @@ const struct conn_ops session_conn_ops = {
 	.on_request = on_request,
 	.on_fault = on_fault,
 	.on_closed = on_closed,
+	.on_gone = on_gone,
 };

@@ -6,7 +6,8 @@
  * do, and what ends with it.
  *
  * Units:     none.
- * Ownership: the connection's, from session_connect() to session_closed().
+ * Ownership: the connection's, until that is gone; it is of use until it is
+ *            closed, and holds no more than its charge afterwards.
  * Threads:   the loop's.
  */
 

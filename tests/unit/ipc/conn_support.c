@@ -89,11 +89,19 @@ static void on_closed(void *ctx, struct conn *conn)
 	fx.n_pending = n;
 }
 
+static void on_gone(void *ctx, struct conn *conn)
+{
+	(void)ctx;
+	(void)conn;
+	fx.n_gone++;
+}
+
 static const struct conn_ops ops = {
 	.on_connect = on_connect,
 	.on_request = on_request,
 	.on_fault = on_fault,
 	.on_closed = on_closed,
+	.on_gone = on_gone,
 };
 
 void fixture_restart(void)
@@ -130,6 +138,7 @@ void fixture_tear_down(void)
 	CU_ASSERT_EQUAL(stats.n_connections + fx.n_closed,
 			fx.refuse_with ? 0 : fx.n_connected);
 	fx.listener = listener_free(fx.listener);
+	CU_ASSERT_EQUAL(fx.n_gone, fx.n_closed);
 	fx.loop = loop_free(fx.loop);
 	fd_close(fx.listen_fd);
 	fd_close(fx.memfd);
@@ -160,6 +169,12 @@ int client_connect(void)
 ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 		    size_t n_fds)
 {
+	return client_send_fds(fd, opcode, body, n_bytes, fx.memfd, n_fds);
+}
+
+ssize_t client_send_fds(int fd, uint16_t opcode, const void *body,
+			size_t n_bytes, int sent, size_t n_fds)
+{
 	struct dmaheap_header header = {.magic = DMAHEAP_PROTOCOL_MAGIC,
 					.version = DMAHEAP_PROTOCOL_VERSION,
 					.opcode = opcode,
@@ -178,7 +193,7 @@ ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 	ssize_t n;
 
 	for (size_t i = 0; i < n_fds; i++)
-		fds[i] = fx.memfd;
+		fds[i] = sent;
 	if (n_fds) {
 		struct cmsghdr *c = &control.align;
 

@@ -37,6 +37,7 @@ struct fixture {
 	struct conn_peer peer;
 	unsigned int n_connected;
 	unsigned int n_closed;
+	unsigned int n_gone;
 	unsigned int n_requests;
 	unsigned int n_faults;
 	unsigned int n_fatal_faults;
@@ -63,9 +64,14 @@ int client_connect(void);
 /* The same, with HELLO sent and answered. */
 int client_greet(void);
 
-/* Sends a request; @n_fds copies of an fd. Return: as sendmsg(). */
+/* Sends a request; @n_fds copies of a memfd. Return: as sendmsg(), or a negated
+ * errno. */
 ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 		    size_t n_fds);
+
+/* The same with copies of @sent. */
+ssize_t client_send_fds(int fd, uint16_t opcode, const void *body,
+			size_t n_bytes, int sent, size_t n_fds);
 
 struct client_reply {
 	ssize_t r; /* bytes, 0 at the end, -errno */
