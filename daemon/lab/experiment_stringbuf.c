@@ -161,56 +161,85 @@ static double median_per_append(uint64_t *ns,
 	return (double)ns[params->n_rounds / 2] / appends;
 }
 
+/* Every loop's times, round by round. */
+struct times {
+	uint64_t sprintf_ns[ROUNDS_MAX];
+	uint64_t ns[STRINGBUF_MEMORIES][2][STRINGBUF_LOOPS][ROUNDS_MAX];
+};
+
+/* One round of one loop. */
 static int measure_cell(const struct stringbuf_params *params,
 			struct counted *c, bool exact, enum stringbuf_loop loop,
-			struct stringbuf_cell *ret)
+			struct stringbuf_cell *ret, uint64_t *ret_ns)
 {
 	double n_strings = (double)params->n_strings * params->n_rounds;
-	uint64_t ns[ROUNDS_MAX];
+	uint64_t start = clock_thread_cpu_ns();
 
-	c->n_resized = 0;
-	c->bytes_copied = 0;
-	for (unsigned int round = 0; round < params->n_rounds; round++) {
-		uint64_t start = clock_thread_cpu_ns();
-
-		for (unsigned int i = 0; i < params->n_strings; i++)
-			if (!builders[loop](c, exact, params->n_appends))
-				return -ENOMEM;
-		ns[round] = clock_thread_cpu_ns() - start;
-	}
-	ret->ns_per_append = median_per_append(ns, params);
-	ret->reallocations = (double)c->n_resized / n_strings;
-	ret->bytes_copied = (double)c->bytes_copied / n_strings;
+	for (unsigned int i = 0; i < params->n_strings; i++)
+		if (!builders[loop](c, exact, params->n_appends))
+			return -ENOMEM;
+	*ret_ns = clock_thread_cpu_ns() - start;
+	ret->reallocations += (double)c->n_resized / n_strings;
+	ret->bytes_copied += (double)c->bytes_copied / n_strings;
 	return 0;
 }
 
-static double measure_sprintf(const struct stringbuf_params *params)
+static uint64_t measure_sprintf(const struct stringbuf_params *params,
+				char *buf)
 {
-	char *buf = malloc(params->n_appends + 1);
-	uint64_t ns[ROUNDS_MAX];
+	uint64_t start = clock_thread_cpu_ns();
 
-	if (!buf)
-		return -1;
-	for (unsigned int round = 0; round < params->n_rounds; round++) {
-		uint64_t start = clock_thread_cpu_ns();
-
-		for (unsigned int i = 0; i < params->n_strings; i++)
-			for (size_t len = 0; len < params->n_appends; len++)
-				(void)snprintf(buf + len,
-					       params->n_appends + 1 - len,
-					       "%c", 'x');
-		ns[round] = clock_thread_cpu_ns() - start;
-	}
-	free(buf);
-	return median_per_append(ns, params);
+	for (unsigned int i = 0; i < params->n_strings; i++)
+		for (size_t len = 0; len < params->n_appends; len++)
+			(void)snprintf(buf + len, params->n_appends + 1 - len,
+				       "%c", 'x');
+	return clock_thread_cpu_ns() - start;
 }
 
+static int measure_round(const struct stringbuf_params *params,
+			 struct slab_classes *classes, char *buf,
+			 unsigned int round, struct times *times,
+			 struct stringbuf_result *result)
+{
+	times->sprintf_ns[round] = measure_sprintf(params, buf);
+	for (unsigned int i = 0; i < STRINGBUF_MEMORIES * 2 * STRINGBUF_LOOPS;
+	     i++) {
+		unsigned int memory = i / (2 * STRINGBUF_LOOPS);
+		unsigned int exact = i / STRINGBUF_LOOPS % 2;
+		unsigned int loop = i % STRINGBUF_LOOPS;
+		struct counted c = {.kind = memory, .classes = classes};
+		int r = measure_cell(params, &c, exact, loop,
+				     &result->cell[memory][exact][loop],
+				     &times->ns[memory][exact][loop][round]);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static void take_medians(struct times *times, struct stringbuf_result *result)
+{
+	const struct stringbuf_params *params = &result->params;
+
+	result->sprintf_ns = median_per_append(times->sprintf_ns, params);
+	for (unsigned int m = 0; m < STRINGBUF_MEMORIES; m++)
+		for (unsigned int e = 0; e < 2; e++)
+			for (unsigned int l = 0; l < STRINGBUF_LOOPS; l++)
+				result->cell[m][e][l].ns_per_append =
+					median_per_append(times->ns[m][e][l],
+							  params);
+}
+
+/* All loops in each round, so that what else the machine does strikes all. */
 int stringbuf_measure(const struct stringbuf_params *params,
 		      struct stringbuf_result *ret)
 {
 	_cleanup_(slab_classes_freep) struct slab_classes *classes = NULL;
 	const struct slab_params slab = {.debug = SLAB_DEBUG_OFF};
 	struct stringbuf_result result = {.params = *params};
+	struct times times;
+	char *buf;
 	int r;
 
 	assert(params->n_rounds > 0 && params->n_rounds <= ROUNDS_MAX);
@@ -218,21 +247,16 @@ int stringbuf_measure(const struct stringbuf_params *params,
 	r = slab_classes_new(&classes, &slab);
 	if (r)
 		return r;
-	result.sprintf_ns = measure_sprintf(params);
-	if (result.sprintf_ns < 0)
+	buf = malloc(params->n_appends + 1);
+	if (!buf)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < STRINGBUF_MEMORIES * 2 * STRINGBUF_LOOPS;
-	     i++) {
-		unsigned int memory = i / (2 * STRINGBUF_LOOPS);
-		unsigned int exact = i / STRINGBUF_LOOPS % 2;
-		unsigned int loop = i % STRINGBUF_LOOPS;
-		struct counted c = {.kind = memory, .classes = classes};
-
-		r = measure_cell(params, &c, exact, loop,
-				 &result.cell[memory][exact][loop]);
-		if (r)
-			return r;
-	}
+	for (unsigned int round = 0; r == 0 && round < params->n_rounds;
+	     round++)
+		r = measure_round(params, classes, buf, round, &times, &result);
+	free(buf);
+	if (r)
+		return r;
+	take_medians(&times, &result);
 	*ret = result;
 	return 0;
 }
@@ -268,6 +292,15 @@ static void report_cell(const struct stringbuf_result *r, unsigned int memory,
 		   c->ns_per_append, c->reallocations, c->bytes_copied, source);
 }
 
+/* Times within a twentieth of each other do not tell. */
+static const char *verdict(double with_copying, double without)
+{
+	if (with_copying < without / 1.05)
+		return "wins";
+	return with_copying > without * 1.05 ? "loses"
+					     : "neither wins nor loses";
+}
+
 static void conclude(const struct stringbuf_result *r, struct report *report)
 {
 	const struct stringbuf_cell(*cells)[2][STRINGBUF_LOOPS] = r->cell;
@@ -291,8 +324,7 @@ static void conclude(const struct stringbuf_result *r, struct report *report)
 		"bytes are copied; here copying every time %s (in the source "
 		"it won, %d against %d ns).",
 		classes, plain->ns_per_append, plain->reallocations,
-		plain->bytes_copied,
-		plain->ns_per_append < classes ? "wins" : "loses",
+		plain->bytes_copied, verdict(plain->ns_per_append, classes),
 		SOURCE_PLAIN_NS, SOURCE_CLASSES_NS);
 	report_conclude(
 		report,
@@ -325,7 +357,7 @@ void stringbuf_report(const struct stringbuf_result *r, struct report *report)
 
 	(void)snprintf(title, sizeof(title),
 		       "%u strings, each built by %u one-byte appends; median "
-		       "of %u rounds",
+		       "of %u interleaved rounds",
 		       r->params.n_strings, r->params.n_appends,
 		       r->params.n_rounds);
 	report_table(report, title, &context,
