@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -45,8 +46,10 @@ struct pagemap_region {
 #define PAGEMAP_SCAN_IOCTL   _IOWR('f', 16, struct pagemap_scan)
 #define PAGEMAP_PAGE_IS_HUGE (1u << 6)
 
-/* Small enough to stay in a second-level cache while it is copied from. */
-#define ZEROS_BYTES KIB(64)
+/* Copied from again and again: what is so small stays in the first cache and
+ * leaves the second to the buffer. */
+#define ZEROS_BYTES KIB(4)
+#define ZEROS_MAX   64u /* pieces of a write */
 static const char zeros[ZEROS_BYTES];
 
 /* One errno for "no memory": the kernel has several. */
@@ -61,13 +64,27 @@ static int memory_errno(int err)
 	}
 }
 
+/* Return: as writev(); fewer than @len_bytes if they are many. */
+static ssize_t write_some_zeros(int fd, uint64_t offset_bytes,
+				uint64_t len_bytes)
+{
+	struct iovec iov[ZEROS_MAX];
+	unsigned int n = 0;
+
+	for (; len_bytes > 0 && n < ZEROS_MAX; n++) {
+		iov[n].iov_base = (void *)(uintptr_t)zeros;
+		iov[n].iov_len = MIN(len_bytes, ZEROS_BYTES);
+		len_bytes -= iov[n].iov_len;
+	}
+	return pwritev(fd, iov, (int)n, (off_t)offset_bytes);
+}
+
 static int write_zeros(int fd, uint64_t offset_bytes, uint64_t len_bytes)
 {
 	ssize_t n;
 
 	while (len_bytes > 0) {
-		n = pwrite(fd, zeros, MIN(len_bytes, ZEROS_BYTES),
-			   (off_t)offset_bytes);
+		n = write_some_zeros(fd, offset_bytes, len_bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)

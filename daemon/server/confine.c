@@ -56,6 +56,7 @@ static const int allowed[] = {
 	SCMP_SYS(writev),
 	SCMP_SYS(pread64),
 	SCMP_SYS(pwrite64),
+	SCMP_SYS(pwritev),
 	SCMP_SYS(lseek),
 	SCMP_SYS(fstat),
 	SCMP_SYS(stat),

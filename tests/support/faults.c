@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ static const struct {
 	[FAULT_EPOLL_WAIT] = {"epoll_wait", EINTR},
 	[FAULT_INOTIFY_ADD_WATCH] = {"inotify_add_watch", ENOSPC},
 	[FAULT_FTRUNCATE] = {"ftruncate", EFBIG},
-	[FAULT_PWRITE] = {"pwrite", ENOSPC},
+	[FAULT_PWRITEV] = {"pwritev", ENOSPC},
 	[FAULT_FSETXATTR] = {"fsetxattr", EOPNOTSUPP},
 	[FAULT_LEASE] = {"lease", EACCES},
 	[FAULT_INOTIFY_INIT1] = {"inotify_init1", EMFILE},
@@ -164,9 +165,9 @@ WRAP(FAULT_INOTIFY_ADD_WATCH, int, -1, inotify_add_watch,
      (int fd, const char *path, uint32_t mask), (fd, path, mask));
 
 WRAP(FAULT_FTRUNCATE, int, -1, ftruncate, (int fd, off_t size), (fd, size));
-WRAP(FAULT_PWRITE, ssize_t, -1, pwrite,
-     (int fd, const void *bytes, size_t n, off_t offset),
-     (fd, bytes, n, offset));
+WRAP(FAULT_PWRITEV, ssize_t, -1, pwritev,
+     (int fd, const struct iovec *iov, int n, off_t offset),
+     (fd, iov, n, offset));
 WRAP(FAULT_FSETXATTR, int, -1, fsetxattr,
      (int fd, const char *name, const void *value, size_t n, int flags),
      (fd, name, value, n, flags));

@@ -54,9 +54,9 @@ static void each_failing_call_undoes_everything(void)
 		{FAULT_FTRUNCATE, 0, EFBIG, BACKING_E_FILE_SIZE,
 		 "RLIMIT_FSIZE"},
 		{FAULT_FTRUNCATE, 0, EIO, -EIO, "failed"},
-		{FAULT_PWRITE, 0, ENOSPC, BACKING_E_BUDGET, "overcommit"},
-		{FAULT_PWRITE, 2, EFAULT, BACKING_E_BUDGET, "overcommit"},
-		{FAULT_PWRITE, 2, EIO, -EIO, "failed"},
+		{FAULT_PWRITEV, 0, ENOSPC, BACKING_E_BUDGET, "overcommit"},
+		{FAULT_PWRITEV, 2, EFAULT, BACKING_E_BUDGET, "overcommit"},
+		{FAULT_PWRITEV, 2, EIO, -EIO, "failed"},
 		{FAULT_MMAP, 0, ENOMEM, 0, ""}, /* then without 2 MiB folios */
 		{FAULT_MADVISE, 0, EAGAIN, 0, ""},
 	};
