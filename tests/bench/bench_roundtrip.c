@@ -47,7 +47,7 @@ static void run_floor(const struct floor_server *f, unsigned int n,
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t start_ns = bench_now_ns();
 
-		close(floor_alloc(f));
+		close(floor_alloc(f->sock));
 		samples_add(s, bench_now_ns() - start_ns);
 		if (gap_ns)
 			spin(gap_ns);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -96,6 +97,16 @@ static void await_release(const struct buffer *b)
 	} while (fcntl(b->own, F_SETLEASE, F_UNLCK) < 0);
 }
 
+static void hand_out(int sock, const struct buffer *b)
+{
+	int fd = open(b->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		bench_fail("reopen");
+	reply(sock, fd);
+	close(fd);
+}
+
 static _Noreturn void serve(int sock, size_t len_bytes, unsigned int cpu)
 {
 	char request[REQUEST_BYTES];
@@ -107,12 +118,7 @@ static _Noreturn void serve(int sock, size_t len_bytes, unsigned int cpu)
 		bench_fail("pinning");
 	make_buffer(&b, len_bytes);
 	while (recv(sock, request, sizeof(request), 0) > 0) {
-		int fd = open(b.path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-
-		if (fd < 0)
-			bench_fail("reopen");
-		reply(sock, fd);
-		close(fd);
+		hand_out(sock, &b);
 		await_release(&b);
 	}
 	_exit(EXIT_SUCCESS);
@@ -141,7 +147,92 @@ void floor_stop(struct floor_server *f)
 	waitpid(f->pid, NULL, 0);
 }
 
-int floor_alloc(const struct floor_server *f)
+struct served {
+	int sock;
+	bool handed_out;
+	struct buffer buffer;
+};
+
+/* Return: false once the client is gone. */
+static bool serve_one(struct served *s)
+{
+	char request[REQUEST_BYTES];
+
+	if (recv(s->sock, request, sizeof(request), 0) <= 0)
+		return false;
+	/* A client closes before it asks again. */
+	if (s->handed_out)
+		await_release(&s->buffer);
+	s->handed_out = true;
+	hand_out(s->sock, &s->buffer);
+	return true;
+}
+
+static _Noreturn void serve_crowd(struct served *served, unsigned int n)
+{
+	struct epoll_event events[FLOOR_CROWD_MAX];
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC), n_ready;
+	unsigned int n_left = n;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct epoll_event e = {.events = EPOLLIN,
+					.data.ptr = &served[i]};
+
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, served[i].sock, &e) < 0)
+			bench_fail("epoll");
+	}
+	while (n_left > 0) {
+		n_ready = epoll_wait(epoll_fd, events, FLOOR_CROWD_MAX, -1);
+		for (int i = 0; i < n_ready; i++) {
+			struct served *s = events[i].data.ptr;
+
+			if (serve_one(s))
+				continue;
+			close(s->sock);
+			n_left--;
+		}
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+void floor_crowd_start(struct floor_crowd *c, unsigned int n_clients,
+		       size_t len_bytes)
+{
+	struct served served[FLOOR_CROWD_MAX] = {0};
+	int pair[2];
+
+	c->n_clients = n_clients;
+	for (unsigned int i = 0; i < n_clients; i++) {
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			       pair) < 0)
+			bench_fail("socketpair");
+		served[i].sock = pair[0];
+		c->sock[i] = pair[1];
+	}
+	c->pid = fork();
+	if (c->pid < 0)
+		bench_fail("fork");
+	if (c->pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGIO, SIG_IGN);
+		for (unsigned int i = 0; i < n_clients; i++) {
+			close(c->sock[i]);
+			make_buffer(&served[i].buffer, len_bytes);
+		}
+		serve_crowd(served, n_clients);
+	}
+	for (unsigned int i = 0; i < n_clients; i++)
+		close(served[i].sock);
+}
+
+void floor_crowd_stop(struct floor_crowd *c)
+{
+	for (unsigned int i = 0; i < c->n_clients; i++)
+		close(c->sock[i]);
+	waitpid(c->pid, NULL, 0);
+}
+
+int floor_alloc(int sock)
 {
 	char request[REQUEST_BYTES] = "", bytes[REPLY_BYTES];
 	union control control;
@@ -153,8 +244,8 @@ int floor_alloc(const struct floor_server *f)
 	struct cmsghdr *c;
 	int fd;
 
-	if (send(f->sock, request, sizeof(request), MSG_NOSIGNAL) < 0 ||
-	    recvmsg(f->sock, &msg, MSG_CMSG_CLOEXEC) < 0)
+	if (send(sock, request, sizeof(request), MSG_NOSIGNAL) < 0 ||
+	    recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) < 0)
 		bench_fail("floor");
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c)
