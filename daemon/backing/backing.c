@@ -228,9 +228,9 @@ void backing_collect(struct backing *b)
 	finish_jobs(b, workers_take_done(b->workers));
 }
 
-void backing_hurry(struct backing *b)
+void backing_hurry(struct backing *b, unsigned int n)
 {
-	workers_hurry(b->workers);
+	workers_hurry(b->workers, n);
 }
 
 int backing_event_fd(const struct backing *b)

@@ -34,8 +34,9 @@
 
 #define BACKING_ORDER_COUNT     11u /* orders 0..10 */
 #define BACKING_RUNS_MAX        16u
-#define BACKING_CREATING_MAX    4096u /* beyond: BACKING_E_BUSY */
-#define BACKING_HEAP_NAME_BYTES 32u   /* with NUL */
+#define BACKING_CREATING_MAX    4096u    /* beyond: BACKING_E_BUSY */
+#define BACKING_SMALL_BYTES     KIB(256) /* made or zeroed within 50 us */
+#define BACKING_HEAP_NAME_BYTES 32u      /* with NUL */
 #define BACKING_REASON_BYTES    112u
 #define BACKING_ERROR_BYTES     320u
 
@@ -224,8 +225,9 @@ void backing_dispatch(struct backing *b);
  */
 void backing_collect(struct backing *b);
 
-/* Somebody waits for recycling after all: the fd tells of it at once. */
-void backing_hurry(struct backing *b);
+/* Somebody waits for @n small buffers to be recycled after all (0: not any
+ * more): the fd tells when @n are, or there are no more. */
+void backing_hurry(struct backing *b, unsigned int n);
 
 /**
  * backing_set_orders() - other orders are in use now (a policy changed)

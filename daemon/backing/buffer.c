@@ -51,7 +51,7 @@ struct backing_buffer *backing_buffer_new(struct backing *b, uint64_t bytes,
 	bb->watched.own = -1;
 	bb->job.uid = uid;
 	bb->job.client = client;
-	bb->job.small = bytes <= BUFFER_SMALL_BYTES;
+	bb->job.small = bytes <= BACKING_SMALL_BYTES;
 	list_init(&bb->watched.due_link);
 	return bb;
 }

@@ -18,8 +18,6 @@
 #include "backing/lifetime.h"
 #include "backing/workers.h"
 
-#define BUFFER_SMALL_BYTES KIB(256) /* made or zeroed within 50 us */
-
 enum buffer_state {
 	BUFFER_CREATING,
 	BUFFER_READY,

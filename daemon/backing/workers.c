@@ -19,7 +19,7 @@
 #include "base/fd.h"
 
 /*
- * loop --inbox--> [lock: bulk and small queues] --step()--> done --> loop
+ * loop --inbox--> [lock: bulk, small, quiet queues] --step()--> done --> loop
  *
  * inbox and done are stacks that are pushed to and taken whole with one atomic
  * operation. A mutex would not do there: a worker at SCHED_IDLE that loses its
@@ -73,13 +73,15 @@ struct workers {
 	atomic_uint pong;        /* the canary answers */
 	atomic_uint stopping;    /* enum stopping */
 	int event_fd;
-	atomic_uint_fast64_t n_told; /* written to event_fd */
-	uint64_t n_cleared;          /* read from it, by the loop */
-	atomic_bool hurry;           /* see workers_hurry() */
+	atomic_uint_fast64_t n_told;    /* written to event_fd */
+	atomic_uint_fast64_t n_cleared; /* read from it, by the loop */
+	atomic_uint hurry; /* 0: none; else quiet ends until they are told */
 
-	pthread_mutex_t lock; /* of the two queues */
+	pthread_mutex_t lock; /* of the queues */
 	struct queue bulk;
-	struct queue small;
+	struct queue small; /* but for the quiet ones */
+	struct queue quiet;
+	bool quiet_next; /* for whoever does small jobs */
 
 	unsigned int n_threads;
 	struct thread threads[WORKERS_MAX + 2]; /* express, rescue, bulk... */
@@ -156,6 +158,7 @@ void workers_submit(struct workers *w, struct job *job)
 		n_small = atomic_fetch_add(&w->n_small, 1) + 1;
 	push(&w->inbox, job);
 	if (small && !(quiet && n_small < WORKERS_QUIET_JOBS &&
+		       !atomic_load(&w->hurry) &&
 		       atomic_load(&w->threads[EXPRESS].asleep) == NAPPING))
 		(void)wake(&w->threads[EXPRESS]);
 	if ((!small || n_small > BACKLOG_JOBS) && !atomic_load(&w->contended))
@@ -165,10 +168,11 @@ void workers_submit(struct workers *w, struct job *job)
 		(void)wake(&w->threads[RESCUE]);
 }
 
-void workers_hurry(struct workers *w)
+void workers_hurry(struct workers *w, unsigned int n)
 {
-	atomic_store(&w->hurry, true);
-	(void)wake(&w->threads[EXPRESS]);
+	atomic_store(&w->hurry, n);
+	if (n)
+		(void)wake(&w->threads[EXPRESS]);
 }
 
 void workers_clear_event(struct workers *w)
@@ -177,31 +181,46 @@ void workers_clear_event(struct workers *w)
 
 	/* Counted before it is written: what can be read is never missed, and
 	 * most times there is nothing, at no cost. */
-	if (atomic_load(&w->n_told) != w->n_cleared &&
+	if (atomic_load(&w->n_told) != atomic_load(&w->n_cleared) &&
 	    read(w->event_fd, &n, sizeof(n)) == sizeof(n))
-		w->n_cleared += n;
+		atomic_fetch_add(&w->n_cleared, n);
 }
 
 struct job *workers_take_done(struct workers *w)
 {
 	if (atomic_load(&w->n_pending) == 0)
-		atomic_store(&w->hurry, false);
+		atomic_store(&w->hurry, 0);
 	return atomic_load(&w->done) ? take(&w->done) : NULL;
 }
 
+/* Nothing to do while the loop has not cleared what it was told before: it
+ * takes the jobs only after that. */
 static void tell(struct workers *w)
 {
 	static const uint64_t one = 1;
+	uint_fast64_t n_told = atomic_load(&w->n_told);
 
-	atomic_fetch_add(&w->n_told, 1);
-	(void)!write(w->event_fd, &one, sizeof(one));
+	if (n_told == atomic_load(&w->n_cleared) &&
+	    atomic_compare_exchange_strong(&w->n_told, &n_told, n_told + 1))
+		(void)!write(w->event_fd, &one, sizeof(one));
+}
+
+/* Return: whether the loop need not be told yet. */
+static bool counts_down(struct workers *w)
+{
+	unsigned int n = atomic_load(&w->hurry);
+
+	while (n > 1)
+		if (atomic_compare_exchange_weak(&w->hurry, &n, n - 1))
+			return true;
+	return n == 0;
 }
 
 static void finish(struct thread *t, struct job *job)
 {
 	struct workers *w = t->workers;
 	bool later = job->small && job->quiet && t->role == ROLE_EXPRESS &&
-		     !atomic_load(&w->hurry);
+		     counts_down(w);
 
 	if (job->small)
 		atomic_fetch_sub(&w->n_small, 1);
@@ -209,6 +228,24 @@ static void finish(struct thread *t, struct job *job)
 	push(&w->done, job);
 	if (!later)
 		tell(w);
+}
+
+static struct queue *queue_of(struct workers *w, const struct job *job)
+{
+	if (!job->small)
+		return &w->bulk;
+	return job->quiet ? &w->quiet : &w->small;
+}
+
+/* Quiet ones and others in turns, while there are both. */
+static struct job *next_small(struct workers *w)
+{
+	struct job *job = queue_pop(w->quiet_next ? &w->quiet : &w->small);
+
+	if (!job)
+		return queue_pop(w->quiet_next ? &w->small : &w->quiet);
+	w->quiet_next = !w->quiet_next;
+	return job;
 }
 
 /* Return: the job whose turn it is for this kind of thread, or NULL. */
@@ -219,11 +256,11 @@ static struct job *next_job(struct workers *w, enum role role)
 	pthread_mutex_lock(&w->lock);
 	for (job = take(&w->inbox); job; job = next) {
 		next = job->next;
-		queue_push(job->small ? &w->small : &w->bulk, job);
+		queue_push(queue_of(w, job), job);
 	}
-	job = role == ROLE_EXPRESS ? queue_pop(&w->small) : queue_pop(&w->bulk);
+	job = role == ROLE_EXPRESS ? next_small(w) : queue_pop(&w->bulk);
 	if (!job && role == ROLE_BULK)
-		job = queue_pop(&w->small);
+		job = next_small(w);
 	pthread_mutex_unlock(&w->lock);
 	return job;
 }
@@ -236,7 +273,7 @@ static void run_step(struct thread *t, struct job *job)
 		finish(t, job);
 	} else {
 		pthread_mutex_lock(&w->lock);
-		queue_push_back(job->small ? &w->small : &w->bulk, job);
+		queue_push_back(queue_of(w, job), job);
 		pthread_mutex_unlock(&w->lock);
 	}
 	if (t->role == ROLE_BULK)
@@ -264,6 +301,8 @@ static struct job *rest(struct thread *t, enum sleep how)
 	/* Look again: a submit before this saw us awake. */
 	atomic_store(&t->asleep, how);
 	job = own_job(t);
+	if (!job && atomic_load(&w->hurry) && atomic_load(&w->done))
+		tell(w); /* fewer than it asked for */
 	if (!job && atomic_load(&w->stopping) != STOP_ALL)
 		futex_wait(&t->asleep, how, how == NAPPING ? &nap : NULL);
 	atomic_store(&t->asleep, AWAKE);
@@ -444,6 +483,7 @@ int workers_new(struct workers **ret, unsigned int n)
 	pthread_mutex_init(&w->lock, NULL);
 	queue_init(&w->bulk);
 	queue_init(&w->small);
+	queue_init(&w->quiet);
 	w->n_threads = n + FIRST_BULK;
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = w->event_fd < 0 ? -errno : start_threads(w);
@@ -478,6 +518,7 @@ struct workers *workers_stop(struct workers *w, struct job **ret_done)
 		*ret_done = take(&w->done);
 	queue_fini(&w->bulk);
 	queue_fini(&w->small);
+	queue_fini(&w->quiet);
 	pthread_mutex_destroy(&w->lock);
 	fd_close(w->event_fd);
 	free(w);

@@ -12,7 +12,9 @@
  * A small job that is quiet (nobody waits for its end) does not cost the loop a
  * wake-up on either side: it is begun with the next jobs, WORKERS_QUIET_JOBS of
  * them or a millisecond later, and its end is told a millisecond or two later,
- * unless workers_take_done() is called before.
+ * unless workers_take_done() is called before. Those that somebody waits for
+ * come first, but every other step is a quiet one's: it is they that give
+ * memory back.
  *
  * A busy host leaves SCHED_IDLE next to no time. When no step has ended for two
  * periods though work waits, a rescue thread of ordinary priority (nice
@@ -30,7 +32,7 @@
 #include "backing/window.h"
 
 #define WORKERS_MAX         16u
-#define WORKERS_QUIET_JOBS  256u
+#define WORKERS_QUIET_JOBS  16u
 #define WORKERS_PERIOD_MS   5u
 #define WORKERS_RESCUE_NICE 5
 
@@ -61,8 +63,10 @@ int workers_event_fd(const struct workers *w);
 /* Never waits for a worker: neither takes a lock that they hold. */
 void workers_submit(struct workers *w, struct job *job);
 
-/* Until nothing is pending, quiet jobs are begun and told at once. */
-void workers_hurry(struct workers *w);
+/* Somebody waits for @n quiet jobs after all (0: not any more): until nothing
+ * is pending they are begun at once, and told as soon as @n have ended or no
+ * more is there to begin. */
+void workers_hurry(struct workers *w, unsigned int n);
 
 /* Call it when the fd was readable, before workers_take_done(). */
 void workers_clear_event(struct workers *w);

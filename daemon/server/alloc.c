@@ -24,9 +24,10 @@
 /* One buffer of the request. */
 struct alloc_item {
 	struct alloc *alloc;
-	struct live *live;         /* NULL: not there yet, or failed */
-	struct backing_buffer *bb; /* while a worker makes it */
-	int fd;                    /* for the client; -1: not yet */
+	struct live *live;          /* NULL: not there yet, or failed */
+	struct backing_buffer *bb;  /* while a worker makes it */
+	struct recycling_wait wait; /* for one that is being recycled */
+	int fd;                     /* for the client; -1: not yet */
 	struct dmaheap_alloc_report report;
 };
 
@@ -39,6 +40,7 @@ struct alloc {
 	uint64_t received_ns;
 	uint64_t started_ns;
 	uint64_t ready_ns;    /* when only the stall was left to wait for */
+	uint64_t injected_ns; /* a stall that was injected */
 	uint64_t deadline_ns; /* no reply before; 0: no stall */
 	struct loop_timer stall;
 	struct quota_charge charge;    /* what the items do not hold yet */
@@ -46,7 +48,8 @@ struct alloc {
 	struct list_node server_link;  /* server::allocs */
 	int err;                       /* > 0: it failed, and is told so */
 	char error[DMAHEAP_ERROR_TEXT_MAX_BYTES];
-	uint32_t n_pending; /* items that a worker makes */
+	uint32_t n_pending; /* items that a worker makes or recycles */
+	uint32_t n_waiting; /* of them, for one that is recycled */
 	uint32_t n_items;
 	struct alloc_item items[];
 };
@@ -79,6 +82,7 @@ static void drop_item(struct alloc_item *item)
 {
 	struct server *s = server_of(item->alloc);
 
+	recycling_leave(&s->recycling, &item->wait);
 	if (item->bb)
 		backing_cancel(s->backing, item->bb);
 	if (item->fd >= 0)
@@ -94,6 +98,7 @@ static void drop_items(struct alloc *a)
 	for (uint32_t i = 0; i < a->n_items; i++)
 		drop_item(&a->items[i]);
 	a->n_pending = 0;
+	a->n_waiting = 0;
 	quota_charge_release(&a->charge);
 }
 
@@ -344,18 +349,31 @@ static struct quota_charge split_charge(struct alloc *a)
 	return part;
 }
 
-/* Return: true if a parked buffer serves @item. */
-static bool take_parked(struct alloc_item *item)
+/* Return: true if @item waits for a buffer that is being recycled. */
+static bool wait_for_recycled(struct alloc_item *item)
 {
 	struct alloc *a = item->alloc;
 	struct server *s = server_of(a);
-	struct buffer *b =
-		heap_find_parked(a->heap, a->session->peer->uid, a->len_bytes);
+	const struct recycling_key key = {
+		.heap = a->heap,
+		.len_bytes = a->len_bytes,
+		.uid = a->session->peer->uid,
+	};
+
+	if (!recycling_join(&s->recycling, &key, &item->wait))
+		return false;
+	a->n_pending++;
+	a->n_waiting++;
+	return true;
+}
+
+/* Return: true if the parked buffer @b serves @item. */
+static bool take_parked(struct alloc_item *item, struct buffer *b)
+{
+	struct alloc *a = item->alloc;
+	struct server *s = server_of(a);
 	struct quota_charge charge;
 
-	stats_parked(s, b != NULL);
-	if (!b)
-		return false;
 	charge = split_charge(a);
 	heap_take_parked(a->heap, b);
 	trace_take(s->trace, b);
@@ -412,12 +430,17 @@ static int take_blocks(struct alloc_item *item)
 }
 
 /* Return: false when the request has failed. */
-static bool start_item(struct alloc_item *item)
+static bool start_item(struct alloc_item *item, bool may_wait)
 {
 	struct alloc *a = item->alloc;
+	struct buffer *b =
+		heap_find_parked(a->heap, a->session->peer->uid, a->len_bytes);
 	int r;
 
-	if (take_parked(item))
+	if (!b && may_wait && wait_for_recycled(item))
+		return true;
+	stats_parked(server_of(a), b != NULL);
+	if (b && take_parked(item, b))
 		return true;
 	r = take_blocks(item);
 	if (r == HEAP_E_NO_MEMORY || r == HEAP_E_TOO_LARGE) {
@@ -440,10 +463,10 @@ static bool start_item(struct alloc_item *item)
 	return true;
 }
 
-static void set_deadline(struct alloc *a, uint64_t injected_ns)
+static void set_deadline(struct alloc *a)
 {
 	const struct server *s = server_of(a);
-	uint64_t wait_ns = injected_ns;
+	uint64_t wait_ns = a->injected_ns;
 
 	for (uint32_t i = 0; i < a->n_items; i++) {
 		const struct dmaheap_alloc_report *r = &a->items[i].report;
@@ -489,6 +512,15 @@ static struct alloc *alloc_new(struct session *session,
 	return a;
 }
 
+/* The workers tell when all that @a waits for is there, unless others wait. */
+static void hurry(const struct alloc *a)
+{
+	const struct server *s = server_of(a);
+	uint32_t n = s->recycling.n_waiting;
+
+	backing_hurry(s->backing, n > a->n_waiting ? 1 : n);
+}
+
 static void run(struct alloc *a)
 {
 	struct inject_verdict v =
@@ -499,9 +531,26 @@ static void run(struct alloc *a)
 		fail(a, v.err, "heap %s: failure injected (dmaheapctl inject)",
 		     heap_name(a->heap));
 	for (uint32_t i = 0; !a->err && i < a->n_items; i++)
-		if (!start_item(&a->items[i]))
+		if (!start_item(&a->items[i], true))
 			break;
-	set_deadline(a, v.stall_ns);
+	if (a->n_waiting)
+		hurry(a);
+	a->injected_ns = v.stall_ns;
+	set_deadline(a);
+	try_finish(a);
+}
+
+void alloc_resume(struct recycling_wait *wait)
+{
+	struct alloc_item *item = container_of(wait, struct alloc_item, wait);
+	struct alloc *a = item->alloc;
+
+	item->report.measured_queue_ns = clock_now_ns() - a->received_ns;
+	a->n_pending--;
+	a->n_waiting--;
+	hurry(a);
+	(void)start_item(item, false); /* or a->err is set */
+	set_deadline(a);
 	try_finish(a);
 }
 

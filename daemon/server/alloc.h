@@ -17,9 +17,13 @@
 struct server;
 struct session;
 struct request;
+struct recycling_wait;
 
 /* Serves @request, which must be an ALLOC; answers now or later. */
 void alloc_start(struct session *session, const struct request *request);
+
+/* What a buffer of a request waited for has been recycled, parked or not. */
+void alloc_resume(struct recycling_wait *wait);
 
 /* The client is gone: what it had asked for is undone. */
 void alloc_cancel_all(struct session *session);

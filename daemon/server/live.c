@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "server/alloc.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/stats.h"
@@ -166,21 +167,57 @@ static void park(struct live *l)
 	live_free(l);
 }
 
+static struct recycling_key recycling_key(const struct live *l)
+{
+	return (struct recycling_key){
+		.heap = l->buffer->heap,
+		.len_bytes = l->buffer->len_bytes,
+		.uid = l->buffer->uid,
+	};
+}
+
+/* Return: the request that waited for @l, or NULL. */
+static struct recycling_wait *end_recycling(struct live *l)
+{
+	struct server *s = l->server;
+	const struct recycling_key key = recycling_key(l);
+	struct recycling_wait *wait = NULL;
+
+	s->n_recycling--;
+	if (l->counted)
+		wait = recycling_end(&s->recycling, &key);
+	l->counted = false;
+	return wait;
+}
+
 static void recycled(void *ctx, struct backing_buffer *bb _unused_,
 		     enum backing_recycled what)
 {
 	struct live *l = ctx;
 	struct server *s = l->server;
+	struct recycling_wait *wait = end_recycling(l);
 
-	s->n_recycling--;
 	if (what != BACKING_PARKABLE) {
 		finish(l, HEAP_FINISH_POOL);
 	} else {
 		trace_finish(s->trace, l->buffer->id, "park");
 		park(l);
 	}
+	if (wait)
+		alloc_resume(wait);
 	stats_touch(s);
 	server_released(s);
+}
+
+static void begin_recycling(struct live *l)
+{
+	struct server *s = l->server;
+	const struct recycling_key key = recycling_key(l);
+
+	s->n_recycling++;
+	l->counted = l->buffer->len_bytes <= BACKING_SMALL_BYTES &&
+		     recycling_begin(&s->recycling, &key);
+	backing_recycle(s->backing, l->bb, recycled, l);
 }
 
 static void release(struct live *l)
@@ -189,8 +226,7 @@ static void release(struct live *l)
 
 	begin_release(l);
 	if (may_park(s, l->buffer)) {
-		s->n_recycling++;
-		backing_recycle(s->backing, l->bb, recycled, l);
+		begin_recycling(l);
 		return;
 	}
 	backing_drop(s->backing, l->bb);

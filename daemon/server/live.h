@@ -33,6 +33,7 @@ struct live {
 	struct peer *peer; /* NULL: parked, or adopted */
 	uint64_t since_ns;
 	bool handed_out; /* somebody had a descriptor of it */
+	bool counted;    /* in server::recycling, while it is recycled */
 	/* session::lives, only where closing the connection is the release */
 	struct list_node session_link;
 };

@@ -50,7 +50,7 @@ bool server_must_wait(struct server *server)
 	/* A close that came before the request has happened before it. */
 	backing_dispatch(server->backing);
 	if (server->n_recycling > 0)
-		backing_hurry(server->backing);
+		backing_hurry(server->backing, 1);
 	return server->n_recycling > 0;
 }
 
@@ -511,6 +511,7 @@ static struct server *server_alloc(struct config *config)
 	list_init(&s->sessions);
 	list_init(&s->allocs);
 	fair_queue_init(&s->queue);
+	recycling_init(&s->recycling);
 	return s;
 }
 

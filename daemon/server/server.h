@@ -28,6 +28,7 @@
 #include "server/listen.h"
 #include "server/options.h"
 #include "server/quota.h"
+#include "server/recycling.h"
 #include "server/segment.h"
 
 struct inject;
@@ -88,6 +89,7 @@ struct server {
 	struct list_node sessions; /* session::server_link */
 	unsigned int n_sessions;
 	unsigned int n_recycling; /* released buffers on their way to a pool */
+	struct recycling recycling; /* the small ones, and who waits for them */
 	struct list_node allocs;  /* alloc::server_link, in flight */
 
 	struct inject *inject;

@@ -196,6 +196,7 @@ static void dispatch(struct session *session, const struct request *request)
 	serve(session, request);
 #ifdef DMAHEAP_DEBUG
 	assert(heap_set_check(s->heaps));
+	assert(recycling_check(&s->recycling));
 #endif
 }
 

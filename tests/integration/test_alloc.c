@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "integration/common.h"
+#include "support/raw.h"
 
 #define SEAL_EXEC 0x20 /* F_SEAL_EXEC: kernels since 6.3 add it */
 
@@ -228,6 +229,64 @@ static void many_at_once_come_together_or_not_at_all(void)
 	CU_ASSERT_EQUAL(it_heap_stats("system")->buffers, 0);
 }
 
+#define N_AGAIN 16u
+
+static void who_comes_while_many_are_recycled_waits_for_those(void)
+{
+	struct dmaheap_alloc_report reports[N_AGAIN];
+	char why[DMAHEAP_ERROR_TEXT_MAX_BYTES];
+	int fds[DMAHEAP_ALLOC_MAX_COUNT];
+	/* Else a release is noticed only by the next sweep. */
+	bool exact = !strcmp(it_stats()->daemon.lifetime, "exact");
+
+	T_REQUIRE(dmaheap_alloc_many(it_dh, NULL, IT_KIB(64),
+				     O_RDWR | O_CLOEXEC, 0,
+				     DMAHEAP_ALLOC_MAX_COUNT, fds) == 0);
+	for (size_t i = 0; i < DMAHEAP_ALLOC_MAX_COUNT; i++) {
+		CU_ASSERT_EQUAL(pwrite(fds[i], "x", 1, 4096), 1);
+		close(fds[i]);
+	}
+	T_REQUIRE(dmaheap_alloc_ex(it_dh, NULL, IT_KIB(64), O_RDWR | O_CLOEXEC,
+				   0, N_AGAIN, fds, reports, why,
+				   sizeof(why)) == 0);
+	for (size_t i = 0; i < N_AGAIN; i++) {
+		char byte = 'y';
+
+		if (exact)
+			CU_ASSERT_EQUAL(reports[i].source,
+					DMAHEAP_SOURCE_PARKED);
+		CU_ASSERT_EQUAL(pread(fds[i], &byte, 1, 4096), 1);
+		CU_ASSERT_EQUAL(byte, 0);
+		close(fds[i]);
+	}
+	CU_ASSERT_TRUE(it_wait_all_free("system"));
+}
+
+static void who_waits_and_goes_leaves_nothing(void)
+{
+	int fds[DMAHEAP_ALLOC_MAX_COUNT];
+	struct dmaheap_alloc_req req = {.len_bytes = IT_KIB(64),
+					.fd_flags = O_RDWR | O_CLOEXEC,
+					.count = N_AGAIN};
+
+	for (unsigned int i = 0; i < 8; i++) {
+		int sock = raw_open(it_daemon.socket);
+
+		T_REQUIRE(sock >= 0);
+		T_REQUIRE(dmaheap_alloc_many(it_dh, NULL, IT_KIB(64),
+					     O_RDWR | O_CLOEXEC, 0,
+					     DMAHEAP_ALLOC_MAX_COUNT,
+					     fds) == 0);
+		for (size_t k = 0; k < DMAHEAP_ALLOC_MAX_COUNT; k++)
+			close(fds[k]);
+		CU_ASSERT_EQUAL(raw_request(sock, DMAHEAP_OP_ALLOC, &req,
+					    sizeof(req), NULL, 0),
+				0);
+		close(sock);
+		CU_ASSERT_TRUE(it_wait_all_free("system"));
+	}
+}
+
 static void bad_requests_get_the_errors_of_the_contract(void)
 {
 	CU_ASSERT_EQUAL(it_alloc("system", 0, NULL), -EINVAL);
@@ -276,6 +335,10 @@ int main(int argc, char **argv)
 		 a_read_only_request_refuses_a_writable_mapping},
 		{"many at once come together or not at all",
 		 many_at_once_come_together_or_not_at_all},
+		{"who comes while many are recycled waits for those",
+		 who_comes_while_many_are_recycled_waits_for_those},
+		{"who waits and goes leaves nothing",
+		 who_waits_and_goes_leaves_nothing},
 		{"bad requests get the errors of the contract",
 		 bad_requests_get_the_errors_of_the_contract},
 		{"a heap is found by its aliases",

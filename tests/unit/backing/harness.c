@@ -117,7 +117,7 @@ void harness_settle(struct harness *h)
 	struct backing_stats stats;
 
 	do {
-		backing_hurry(h->b);
+		backing_hurry(h->b, 1);
 		dispatch_once(h, 1);
 		backing_get_stats(h->b, &stats);
 	} while ((stats.resident_bytes || stats.n_queued || stats.n_buffers) &&
@@ -169,7 +169,7 @@ enum backing_recycled harness_recycle(struct harness *h,
 	unsigned int n = h->n_recycled;
 
 	backing_recycle(h->b, bb, on_recycled, h);
-	backing_hurry(h->b);
+	backing_hurry(h->b, 1);
 	harness_wait(h, &h->n_recycled, n + 1);
 	return h->recycled;
 }

@@ -116,9 +116,108 @@ static void a_hurry_ends_the_quiet(void)
 	workers_submit(workers, &first.job);
 	(void)wait_for(1);
 	workers_submit(workers, &second.job);
-	workers_hurry(workers);
+	workers_hurry(workers, 1);
 	CU_ASSERT_TRUE(is_readable(10000));
 	(void)wait_for(1);
+	workers = workers_stop(workers, NULL);
+}
+
+/* Held up until told to go on, so that others gather behind it. */
+static enum job_result gate_step(struct job *job,
+				 struct worker *worker _unused_)
+{
+	atomic_uint *gate = (void *)(uintptr_t)job->client;
+
+	atomic_store(gate, 1);
+	while (atomic_load(gate) == 1)
+		usleep(100);
+	return JOB_DONE;
+}
+
+/* Both threads of workers_new(, 1), which take up nothing until opened. */
+struct gates {
+	struct job bulk_job;
+	struct job express_job;
+	atomic_uint bulk;
+	atomic_uint express;
+};
+
+static void close_gate(struct job *job, atomic_uint *gate, bool small)
+{
+	atomic_init(gate, 0);
+	*job = (struct job){.step = gate_step,
+			    .client = (uintptr_t)gate,
+			    .small = small};
+	workers_submit(workers, job);
+	while (atomic_load(gate) == 0)
+		usleep(100);
+}
+
+static void close_gates(struct gates *g)
+{
+	close_gate(&g->bulk_job, &g->bulk, false);
+	close_gate(&g->express_job, &g->express, true);
+}
+
+static void quiet_jobs_and_others_take_turns(void)
+{
+	struct counted quiet[3], other[2];
+	struct gates gates;
+	/* The gate was not a quiet one: it is their turn. */
+	const struct job *expected[] = {&gates.express_job, &quiet[0].job,
+					&other[0].job,      &quiet[1].job,
+					&other[1].job,      &quiet[2].job};
+	const struct job *done;
+	unsigned int n = 0;
+
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	close_gates(&gates);
+	for (unsigned int i = 0; i < ARRAY_SIZE(quiet); i++) {
+		quiet[i] = counted(1, true);
+		quiet[i].job.quiet = true;
+		workers_submit(workers, &quiet[i].job);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(other); i++) {
+		other[i] = counted(1, true);
+		workers_submit(workers, &other[i].job);
+	}
+	atomic_store(&gates.express, 2);
+	while (workers_n_pending(workers) > 1)
+		usleep(100);
+	for (done = workers_take_done(workers); done; done = done->next)
+		CU_ASSERT_PTR_EQUAL(done, expected[n++]);
+	CU_ASSERT_EQUAL(n, ARRAY_SIZE(expected));
+	atomic_store(&gates.bulk, 2);
+	workers = workers_stop(workers, NULL);
+}
+
+static void a_hurry_is_told_once_for_all_that_it_asked_for(void)
+{
+	struct counted c[8];
+	struct gates gates;
+	unsigned int n = 0;
+
+	T_REQUIRE(workers_new(&workers, 1) == 0);
+	close_gates(&gates);
+	for (unsigned int i = 0; i < ARRAY_SIZE(c); i++) {
+		c[i] = counted(1, true);
+		c[i].job.quiet = true;
+		workers_submit(workers, &c[i].job);
+	}
+	/* More than there are: told when there are no more. */
+	workers_hurry(workers, ARRAY_SIZE(c) + 1);
+	atomic_store(&gates.express, 2);
+	CU_ASSERT_PTR_EQUAL(wait_for(ARRAY_SIZE(c) + 1), &c[7].job);
+	/* Not any more: but for the one that asks it is late again. */
+	c[0] = counted(1, true);
+	c[0].job.quiet = true;
+	workers_hurry(workers, 1);
+	workers_hurry(workers, 0);
+	workers_submit(workers, &c[0].job);
+	while (n == 0)
+		for (struct job *j = workers_take_done(workers); j; j = j->next)
+			n++;
+	atomic_store(&gates.bulk, 2);
 	workers = workers_stop(workers, NULL);
 }
 
@@ -235,6 +334,10 @@ int main(int argc, char **argv)
 		{"quiet jobs are told late or to who asks",
 		 quiet_jobs_are_told_late_or_to_who_asks},
 		{"a hurry ends the quiet", a_hurry_ends_the_quiet},
+		{"quiet jobs and others take turns",
+		 quiet_jobs_and_others_take_turns},
+		{"a hurry is told once for all that it asked for",
+		 a_hurry_is_told_once_for_all_that_it_asked_for},
 		{"a thousand small jobs lose no wake-up",
 		 a_thousand_small_jobs_lose_no_wakeup},
 		{"a small job does not wait for a large one",
