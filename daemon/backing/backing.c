@@ -130,6 +130,7 @@ int backing_new(struct backing **ret, const struct backing_params *params,
 	b->armed_ns = UINT64_MAX;
 	list_init(&b->released);
 	list_init(&b->creating);
+	list_init(&b->creators);
 	list_init(&b->waiting);
 	r = start(b, params);
 	if (r) {
@@ -381,8 +382,11 @@ void backing_get_stats(struct backing *b, struct backing_stats *ret)
 bool backing_check(struct backing *b)
 {
 	uint64_t n = 0, n_parked = 0, parked_bytes = 0, bytes = 0;
+	uint64_t n_creating = 0;
 	bool busy = b->n_creating || b->n_dropping;
 
+	list_for_each(pos, &b->creators) n_creating +=
+		list_entry(pos, struct creator, link)->n_creating;
 	for (unsigned int i = 0; i < BACKING_HASH_SIZE; i++) {
 		for (const struct backing_buffer *bb = b->by_ino[i]; bb;
 		     bb = bb->next) {
@@ -395,7 +399,7 @@ bool backing_check(struct backing *b)
 			busy |= bb->state == BUFFER_RECYCLING;
 		}
 	}
-	return n == b->n_buffers && n_parked == b->n_parked &&
-	       parked_bytes == b->parked_bytes &&
+	return n == b->n_buffers && n_creating == b->n_creating &&
+	       n_parked == b->n_parked && parked_bytes == b->parked_bytes &&
 	       (busy || bytes == budget_resident_bytes(b->budget));
 }

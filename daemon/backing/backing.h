@@ -34,7 +34,7 @@
 
 #define BACKING_ORDER_COUNT     11u /* orders 0..10 */
 #define BACKING_RUNS_MAX        16u
-#define BACKING_CREATING_MAX    4096u    /* beyond: BACKING_E_BUSY */
+#define BACKING_CREATING_MAX    8192u    /* beyond: BACKING_E_BUSY */
 #define BACKING_SMALL_BYTES     KIB(256) /* made or zeroed within 50 us */
 #define BACKING_HEAP_NAME_BYTES 32u      /* with NUL */
 #define BACKING_REASON_BYTES    112u
@@ -62,7 +62,7 @@ enum {
 	BACKING_E_BUDGET, /* budget, host or a memory cgroup has too little */
 	BACKING_E_FDS,    /* no free file descriptor */
 	BACKING_E_FILE_SIZE, /* RLIMIT_FSIZE is below the size */
-	BACKING_E_BUSY,      /* the workers' queue is full */
+	BACKING_E_BUSY,      /* the workers' queue is full, or the uid's part */
 	BACKING_E_FOREIGN,   /* adopt: not a buffer of an earlier daemon */
 	BACKING_E_KNOWN,     /* adopt: this buffer is here already */
 	BACKING_E_BROKEN,    /* reuse: somebody got at it while it was parked */

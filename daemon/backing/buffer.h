@@ -29,7 +29,15 @@ enum buffer_state {
 };
 
 /* Needed only until the buffer is made. */
+/* How many buffers of one uid are being made; freed with the last. */
+struct creator {
+	struct list_node link; /* backing::creators */
+	uid_t uid;
+	uint64_t n_creating;
+};
+
 struct making {
+	struct creator *creator;
 	struct backing_spec spec;
 	char heap[BACKING_HEAP_NAME_BYTES];
 	backing_created_fn done; /* NULL: cancelled */
@@ -103,6 +111,7 @@ struct backing {
 	struct list_node released; /* last_reference() is due */
 	struct list_node creating; /* with the workers */
 	struct list_node waiting;  /* short of memory, drops are under way */
+	struct list_node creators;
 	uint64_t n_creating;
 	uint64_t n_dropping;
 	int epoll_fd;

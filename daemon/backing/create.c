@@ -27,21 +27,87 @@ _unused_ static uint64_t runs_bytes(const struct backing_spec *spec)
 	return bytes;
 }
 
+static struct creator *find_creator(const struct backing *b, uid_t uid)
+{
+	list_for_each(pos, &b->creators)
+	{
+		struct creator *c = list_entry(pos, struct creator, link);
+
+		if (c->uid == uid)
+			return c;
+	}
+	return NULL;
+}
+
+static struct creator *creator_of(struct backing *b, uid_t uid)
+{
+	struct creator *c = find_creator(b, uid);
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->uid = uid;
+	list_add_tail(&b->creators, &c->link);
+	return c;
+}
+
+static void creator_free_if_unused(struct creator *c)
+{
+	if (!c || c->n_creating)
+		return;
+	list_remove(&c->link);
+	free(c);
+}
+
+static void enter_queue(struct backing *b, struct making *m, struct creator *c)
+{
+	m->creator = c;
+	c->n_creating++;
+	b->n_creating++;
+	list_add_tail(&b->creating, &m->link);
+}
+
+static void leave_queue(struct backing *b, struct making *m)
+{
+	list_remove(&m->link);
+	b->n_creating--;
+	m->creator->n_creating--;
+	creator_free_if_unused(m->creator);
+}
+
+/*
+ * A uid may have as many in the queue as it leaves free for others. So whoever
+ * comes first finds half of it and leaves the other, and no number of greedy
+ * users fills it.
+ */
+static bool is_full(const struct backing *b, uid_t uid)
+{
+	const struct creator *c = find_creator(b, uid);
+	uint64_t own = c ? c->n_creating : 0;
+
+	return b->n_creating + own >= BACKING_CREATING_MAX;
+}
+
 int backing_create(struct backing *b, const struct backing_spec *spec,
 		   backing_created_fn done, void *ctx,
 		   struct backing_buffer **ret)
 {
 	struct backing_buffer *bb;
+	struct creator *c;
 	struct making *m;
 
 	assert(spec->n_runs <= BACKING_RUNS_MAX && spec->len_bytes > 0);
 	assert(runs_bytes(spec) == spec->len_bytes);
 	assert(strlen(spec->heap) < BACKING_HEAP_NAME_BYTES);
-	if (b->n_creating >= BACKING_CREATING_MAX)
+	if (is_full(b, spec->uid))
 		return BACKING_E_BUSY;
+	c = creator_of(b, spec->uid);
 	bb = backing_buffer_new(b, spec->len_bytes, spec->uid, spec->client);
 	m = calloc(1, sizeof(*m) + spec->n_runs * sizeof(m->runs[0]));
-	if (!bb || !m) {
+	if (!c || !bb || !m) {
+		creator_free_if_unused(c);
 		free(bb);
 		free(m);
 		return err_raise(-ENOMEM);
@@ -55,8 +121,7 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	m->ctx = ctx;
 	m->submitted_ns = clock_now_ns();
 	m->reason = "";
-	b->n_creating++;
-	list_add_tail(&b->creating, &m->link);
+	enter_queue(b, m, c);
 	bb->job.step = make_step;
 	*ret = bb;
 	workers_submit(b->workers, &bb->job);
@@ -83,8 +148,7 @@ static void making_free(struct making *m)
 
 void create_end(struct backing *b, struct backing_buffer *bb)
 {
-	list_remove(&bb->making->link);
-	b->n_creating--;
+	leave_queue(b, bb->making);
 	making_free(bb->making);
 	bb->making = NULL;
 }
@@ -158,8 +222,7 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 		return;
 	}
 	bb->state = BUFFER_READY;
-	list_remove(&m->link);
-	b->n_creating--;
+	leave_queue(b, m);
 	buffer_enter(b, bb, m->wd);
 	if (done)
 		done(ctx, 0, bb, &info);

@@ -199,16 +199,42 @@ static void a_waiting_buffer_can_be_cancelled(void)
 	backing_set_limits(h.b, 0, true);
 }
 
-static void the_queue_is_bounded(void)
+/* As many as it takes. Return: how many. */
+static unsigned int create_all(uid_t uid, struct backing_buffer **ret)
 {
-	struct backing_buffer *bb[BACKING_CREATING_MAX], *extra = NULL;
-	unsigned int n = h.n_created;
+	struct backing_run run = {.n_blocks = 1};
+	struct backing_spec spec = {.len_bytes = KIB(4),
+				    .uid = uid,
+				    .client = 1,
+				    .page_size_bytes = 4096,
+				    .heap = "system",
+				    .runs = &run,
+				    .n_runs = 1};
+	unsigned int n = 0;
+	int r;
 
-	for (unsigned int i = 0; i < BACKING_CREATING_MAX; i++)
-		T_REQUIRE(harness_create(&h, KIB(4), 0, &bb[i]) == 0);
+	while ((r = harness_create_spec(&h, &spec, &ret[n])) == 0)
+		n++;
+	CU_ASSERT_EQUAL(r, BACKING_E_BUSY);
+	return n;
+}
+
+static void the_queue_is_bounded_and_nobody_fills_it(void)
+{
+	static struct backing_buffer *bb[BACKING_CREATING_MAX];
+	struct backing_buffer *extra = NULL;
+	unsigned int n = h.n_created, first, second;
+
+	/* Nothing of it is taken off the queue before the loop looks. */
+	first = create_all(1000, bb);
+	CU_ASSERT_EQUAL(first, BACKING_CREATING_MAX / 2);
+	second = create_all(1001, bb + first);
+	CU_ASSERT_EQUAL(second, BACKING_CREATING_MAX / 4);
+	CU_ASSERT_EQUAL(create_all(1000, bb + first + second), 0);
 	CU_ASSERT_EQUAL(harness_create(&h, KIB(4), 0, &extra), BACKING_E_BUSY);
 	CU_ASSERT_PTR_NULL(extra);
-	for (unsigned int i = 0; i < BACKING_CREATING_MAX; i++)
+	CU_ASSERT_TRUE(backing_check(h.b));
+	for (unsigned int i = 0; i < first + second; i++)
 		backing_cancel(h.b, bb[i]);
 	while (harness_create(&h, KIB(4), 0, &extra) == BACKING_E_BUSY)
 		harness_linger(&h, 1);
@@ -222,7 +248,7 @@ static void lack_of_memory_for_the_request_is_an_error(void)
 {
 	struct backing_buffer *bb = NULL;
 
-	for (unsigned long i = 1; i <= 2; i++) {
+	for (unsigned long i = 1; i <= 3; i++) {
 		fail_malloc_at(i);
 		CU_ASSERT_EQUAL(harness_create(&h, KIB(4), 0, &bb), -ENOMEM);
 		fail_malloc_at(0);
@@ -320,7 +346,8 @@ int main(int argc, char **argv)
 		 a_small_budget_refuses_until_parked_memory_is_dropped},
 		{"a waiting buffer can be cancelled",
 		 a_waiting_buffer_can_be_cancelled},
-		{"the queue is bounded", the_queue_is_bounded},
+		{"the queue is bounded, and nobody fills it",
+		 the_queue_is_bounded_and_nobody_fills_it},
 		{"lack of memory for the request is an error",
 		 lack_of_memory_for_the_request_is_an_error},
 		{"what cannot start says why and leaves nothing",
