@@ -27,7 +27,10 @@ struct outbox {
 	uint64_t n_sent;
 	/* As of the last look of stall_timer: */
 	uint64_t seen_n_sent;
-	int seen_unread_bytes;
+	int64_t seen_unread_bytes;
+	/* Since then, once it has found something unread: */
+	bool is_measured;
+	int64_t sent_bytes; /* as SIOCOUTQ counts */
 	unsigned int n_stalls;
 };
 

@@ -25,7 +25,9 @@
  *
  * A peer that does not read is found by stall_timer, which runs while replies
  * wait or fds lie unread: a whole period in which nothing was read ends the
- * connection. Its unread fds would otherwise count against every client.
+ * connection. Its unread fds would otherwise count against every client. What
+ * was sent meanwhile is no sign of life, and hides what was read: so after a
+ * period that left something unread each send is measured.
  */
 
 #define RETRY_NS         (10 * NSEC_PER_MSEC)
@@ -94,6 +96,7 @@ static int try_send(struct conn *conn, struct iovec *iov, size_t n_iov,
 	struct outbox *out = &conn->outbox;
 	union control control;
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = n_iov};
+	int before;
 
 	if (n_fds && out->n_unread_fds + n_fds > CONN_MAX_UNREAD_FDS) {
 		if (unread_bytes(conn))
@@ -101,6 +104,7 @@ static int try_send(struct conn *conn, struct iovec *iov, size_t n_iov,
 		out->n_unread_fds = 0;
 	}
 	put_fds(&msg, &control, fds, n_fds);
+	before = out->is_measured ? unread_bytes(conn) : 0;
 	while (sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		if (errno == EINTR)
 			continue;
@@ -113,7 +117,21 @@ static int try_send(struct conn *conn, struct iovec *iov, size_t n_iov,
 	}
 	out->n_unread_fds += (unsigned int)n_fds;
 	out->n_sent++;
+	if (out->is_measured)
+		out->sent_bytes += MAX(unread_bytes(conn) - before, 0);
 	return 0;
+}
+
+static void look_again_later(struct conn *conn, int unread, bool is_measured)
+{
+	struct outbox *out = &conn->outbox;
+
+	out->seen_n_sent = out->n_sent;
+	out->seen_unread_bytes = unread;
+	out->sent_bytes = 0;
+	out->is_measured = is_measured;
+	loop_timer_set(conn->listener->loop, &out->stall_timer,
+		       clock_now_ns() + conn->limits.send_timeout_ns);
 }
 
 static void watch_for_stall(struct conn *conn)
@@ -123,10 +141,15 @@ static void watch_for_stall(struct conn *conn)
 	if (out->stall_timer.armed)
 		return;
 	out->n_stalls = 0;
-	out->seen_n_sent = out->n_sent;
-	out->seen_unread_bytes = unread_bytes(conn);
-	loop_timer_set(conn->listener->loop, &out->stall_timer,
-		       clock_now_ns() + conn->limits.send_timeout_ns);
+	look_again_later(conn, unread_bytes(conn), false);
+}
+
+/* Since the last look, as far as can be told. */
+static bool has_read(const struct outbox *out, int unread)
+{
+	if (!out->is_measured && out->n_sent != out->seen_n_sent)
+		return true;
+	return unread < out->seen_unread_bytes + out->sent_bytes;
 }
 
 static void on_stall_timer(void *ctx)
@@ -137,9 +160,11 @@ static void on_stall_timer(void *ctx)
 
 	if (unread == 0)
 		out->n_unread_fds = 0;
-	if (list_is_empty(&out->queue) && out->n_unread_fds == 0)
+	if (list_is_empty(&out->queue) && out->n_unread_fds == 0) {
+		out->is_measured = false;
 		return;
-	if (out->n_sent != out->seen_n_sent || unread < out->seen_unread_bytes)
+	}
+	if (has_read(out, unread))
 		out->n_stalls = 0;
 	else
 		out->n_stalls++;
@@ -149,10 +174,7 @@ static void on_stall_timer(void *ctx)
 			  "send_timeout");
 		return;
 	}
-	out->seen_n_sent = out->n_sent;
-	out->seen_unread_bytes = unread;
-	loop_timer_set(conn->listener->loop, &out->stall_timer,
-		       clock_now_ns() + conn->limits.send_timeout_ns);
+	look_again_later(conn, unread, true);
 }
 
 /* After a send that has to wait: what wakes it. */

@@ -292,6 +292,12 @@ static void requests_in_flight_are_limited(void)
 	fd_close(fd);
 }
 
+static bool is_pending(void *ctx)
+{
+	(void)ctx;
+	return fx.n_pending > 0;
+}
+
 static void a_request_with_fds_is_answered_before_the_next_is_read(void)
 {
 	struct dmaheap_adopt_req adopt = {0};
@@ -302,6 +308,8 @@ static void a_request_with_fds_is_answered_before_the_next_is_read(void)
 		CU_ASSERT(client_send(fd, DMAHEAP_OP_ADOPT, &adopt,
 				      sizeof(adopt), 2) > 0);
 	for (unsigned int i = 0; i < 3; i++) {
+		/* It takes until the fds of the last are closed. */
+		CU_ASSERT_TRUE(test_loop_run_until(fx.loop, is_pending, NULL));
 		test_loop_run_for(fx.loop, 5);
 		CU_ASSERT_EQUAL(fx.n_pending, 1);
 		fixture_answer_pending();
@@ -353,6 +361,54 @@ static void who_leaves_fds_unread_is_closed(void)
 	CU_ASSERT_EQUAL(client_receive(reader)->n_fds, 1);
 	fd_close(silent);
 	fd_close(reader);
+}
+
+/* A reply to somebody who does not read it is no sign of life. */
+static void who_asks_but_reads_nothing_is_closed(void)
+{
+	unsigned int n = 0;
+	int fd;
+
+	fx.limits.send_timeout_ns = 50 * NSEC_PER_MSEC;
+	fixture_restart();
+	fd = client_greet();
+	fx.answer = FIXTURE_WITH_FDS;
+	fx.reply_n_fds = 1;
+	CU_ASSERT(ask(fd) > 0);
+	test_loop_run_for(fx.loop, 2);
+	fx.answer = FIXTURE_AT_ONCE;
+	/* The socket would take more replies than these. */
+	for (; n < 150 && fx.n_closed == 0; n++) {
+		(void)ask(fd);
+		test_loop_run_for(fx.loop, 5);
+	}
+	CU_ASSERT_EQUAL(fx.n_closed, 1);
+	CU_ASSERT_EQUAL(fx.last_fault.err, ETIMEDOUT);
+	fd_close(fd);
+}
+
+static void who_asks_more_than_he_reads_lives(void)
+{
+	uint64_t end_ns;
+	int fd;
+
+	fx.limits.send_timeout_ns = 250 * NSEC_PER_MSEC;
+	fixture_restart();
+	fd = client_greet();
+	fx.answer = FIXTURE_WITH_FDS;
+	fx.reply_n_fds = 1;
+	/* One is always unread. */
+	CU_ASSERT(ask(fd) > 0);
+	end_ns = clock_now_ns() + 4 * fx.limits.send_timeout_ns;
+	for (unsigned int n = 0; clock_now_ns() < end_ns; n++) {
+		if (n % 4 == 0)
+			CU_ASSERT(ask(fd) > 0);
+		CU_ASSERT(ask(fd) > 0);
+		test_loop_run_for(fx.loop, 20);
+		CU_ASSERT_EQUAL(client_receive(fd)->n_fds, 1);
+	}
+	CU_ASSERT_EQUAL(fx.n_closed, 0);
+	fd_close(fd);
 }
 
 static void who_reads_slowly_but_steadily_lives(void)
@@ -629,6 +685,10 @@ int main(int argc, char **argv)
 		{"unread fds are limited", unread_fds_are_limited},
 		{"who leaves fds unread is closed",
 		 who_leaves_fds_unread_is_closed},
+		{"who asks but reads nothing is closed",
+		 who_asks_but_reads_nothing_is_closed},
+		{"who asks more than he reads lives",
+		 who_asks_more_than_he_reads_lives},
 		{"who reads slowly but steadily lives",
 		 who_reads_slowly_but_steadily_lives},
 		{"who never reads a full socket is closed",
