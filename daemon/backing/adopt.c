@@ -35,6 +35,14 @@ int backing_adopt(struct backing *b, int fd, struct backing_buffer **ret,
 			 "the buffer cannot be reopened: %s", strerror(-r));
 		return BACKING_E_FOREIGN;
 	}
+	/* Two daemons that have it would wait for each other to let go. */
+	r = memfd_claim(own);
+	if (r) {
+		snprintf(error, BACKING_ERROR_BYTES,
+			 "the buffer is another living daemon's: %s",
+			 strerror(-r));
+		return BACKING_E_FOREIGN;
+	}
 	bb = backing_buffer_new(b, ret_id->size_bytes, ret_id->uid, 0);
 	if (!bb)
 		return err_raise(-ENOMEM);

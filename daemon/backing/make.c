@@ -192,8 +192,10 @@ static void set_identity(struct backing_buffer *bb, const struct making *m)
 	for (unsigned int i = 0; i < m->spec.n_runs; i++)
 		id.blocks[m->runs[i].order] += m->runs[i].n_blocks;
 	/* Without it (hugetlb, or a kernel that lacks it) only a restart of the
-	 * daemon suffers: it cannot adopt the buffer. */
-	(void)memfd_write_identity(bb->watched.own, &id);
+	 * daemon suffers: it cannot adopt the buffer. And nobody shall while
+	 * this one lives. */
+	if (memfd_claim(bb->watched.own) == 0)
+		(void)memfd_write_identity(bb->watched.own, &id);
 }
 
 static int finish(struct backing_buffer *bb, struct making *m, char *error)

@@ -132,6 +132,17 @@ bool memfd_lease_give(int own)
 	return fcntl(own, F_SETLEASE, F_UNLCK) == 0 && whole;
 }
 
+/* A lock of the description's, far behind what any client would lock. */
+int memfd_claim(int own)
+{
+	struct flock lock = {.l_type = F_WRLCK,
+			     .l_whence = SEEK_SET,
+			     .l_start = INT64_MAX - 1,
+			     .l_len = 1};
+
+	return fcntl(own, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
 bool memfd_is_whole(int own, uint64_t size_bytes)
 {
 	struct stat st;

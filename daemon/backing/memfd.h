@@ -76,6 +76,15 @@ bool memfd_lease_is_whole(int own);
 /* Return: true if it was whole until now. */
 bool memfd_lease_give(int own);
 
+/**
+ * memfd_claim() - mark the file as a living daemon's
+ * @own: the claim lasts as long as this description
+ *
+ * Return: 0, -EAGAIN (somebody has claimed it already), or the errno of
+ * F_OFD_SETLK.
+ */
+int memfd_claim(int own) _must_check_;
+
 /* Return: true if every page is there, as far as st_blocks tells. */
 bool memfd_is_whole(int own, uint64_t size_bytes);
 

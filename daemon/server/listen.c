@@ -295,9 +295,8 @@ int listen_open(const char *path, mode_t mode, gid_t gid,
 	return 0;
 }
 
-void listen_fini(struct listen_socket *socket)
+void listen_close(struct listen_socket *socket)
 {
-	char lock_path[sizeof(socket->path) + sizeof(LISTEN_LOCK_SUFFIX)];
 	struct stat st;
 
 	/* Not when another daemon has put its own there in the meantime. */
@@ -306,6 +305,13 @@ void listen_fini(struct listen_socket *socket)
 	    st.st_ino == socket->ino)
 		(void)unlink(socket->path);
 	socket->fd = fd_close(socket->fd);
+}
+
+void listen_fini(struct listen_socket *socket)
+{
+	char lock_path[sizeof(socket->path) + sizeof(LISTEN_LOCK_SUFFIX)];
+
+	listen_close(socket);
 	if (socket->lock_fd >= 0) {
 		snprintf(lock_path, sizeof(lock_path), "%s" LISTEN_LOCK_SUFFIX,
 			 socket->path);

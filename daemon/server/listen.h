@@ -54,5 +54,8 @@ int listen_open(const char *path, mode_t mode, gid_t gid,
 		struct listen_socket *ret, char *error, size_t error_bytes)
 	_must_check_;
 
+/* Nobody can connect any more, and no other daemon start yet. */
+void listen_close(struct listen_socket *socket);
+
 /* Closes and removes; harmless on LISTEN_SOCKET_NONE. */
 void listen_fini(struct listen_socket *socket);

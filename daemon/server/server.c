@@ -571,11 +571,13 @@ struct server *server_free(struct server *server)
 	/* First: each session that ends tells pressure and injections. */
 	server->listener = listener_free(server->listener);
 	server->pressure = pressure_control_free(server->pressure);
-	listen_fini(&server->socket);
+	listen_close(&server->socket);
 	forget_buffers(server);
 	server->release_watch = loop_watch_free(server->release_watch);
 	server->backing_watch = loop_watch_free(server->backing_watch);
 	server->backing = backing_free(server->backing);
+	/* The next daemon can adopt the buffers now. */
+	listen_fini(&server->socket);
 	server->heaps = heap_set_free(server->heaps);
 	server->node = node_free(server->node);
 	server->signal_watch = loop_watch_free(server->signal_watch);

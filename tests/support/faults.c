@@ -48,6 +48,7 @@ static const struct {
 	[FAULT_PWRITEV] = {"pwritev", ENOSPC},
 	[FAULT_FSETXATTR] = {"fsetxattr", EOPNOTSUPP},
 	[FAULT_LEASE] = {"lease", EACCES},
+	[FAULT_CLAIM] = {"claim", ENOLCK},
 	[FAULT_INOTIFY_INIT1] = {"inotify_init1", EMFILE},
 	[FAULT_EVENTFD] = {"eventfd", EMFILE},
 	[FAULT_TIMERFD_CREATE] = {"timerfd_create", EMFILE},
@@ -193,6 +194,8 @@ int __wrap_fcntl(int fd, int cmd, ...)
 	va_end(ap);
 	if (cmd == F_SETLEASE && (int)(intptr_t)arg == F_WRLCK &&
 	    fails(FAULT_LEASE))
+		return -1;
+	if (cmd == F_OFD_SETLK && fails(FAULT_CLAIM))
 		return -1;
 	return __real_fcntl(fd, cmd, arg);
 }

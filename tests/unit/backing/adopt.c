@@ -105,6 +105,53 @@ static void a_holder_with_a_lease_does_not_block_the_daemon(void)
 	close(fd);
 }
 
+/* A second daemon would never learn that the buffer's last client is gone, and
+ * the first neither. */
+static void a_living_daemons_buffer_is_refused_until_it_ends(void)
+{
+	struct backing_buffer *bb = harness_make(&h, KIB(64)), *adopted = NULL;
+	int fd = harness_open(&h, bb, O_RDWR);
+	struct backing_stats stats;
+	struct harness other = {0};
+
+	harness_start(&other, NULL);
+	CU_ASSERT_EQUAL(backing_adopt(other.b, fd, &adopted, &id, error),
+			BACKING_E_FOREIGN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "another living daemon's"));
+	backing_get_stats(other.b, &stats);
+	CU_ASSERT_EQUAL(stats.n_buffers + stats.resident_bytes, 0);
+	harness_stop(&h);
+	CU_ASSERT_EQUAL(backing_adopt(other.b, fd, &adopted, &id, error), 0);
+	harness_start(&h, NULL);
+	CU_ASSERT_EQUAL(backing_adopt(h.b, fd, &bb, &id, error),
+			BACKING_E_FOREIGN);
+	other.n_released = 0;
+	close(fd);
+	harness_wait(&other, &other.n_released, 1);
+	backing_drop(other.b, adopted);
+	harness_stop(&other);
+}
+
+static void what_cannot_be_claimed_is_never_adopted(void)
+{
+	struct backing_buffer *bb = NULL;
+	int fd;
+
+	faults_arm(FAULT_CLAIM, 0, 1, ENOLCK);
+	fd = orphan(KIB(64));
+	CU_ASSERT_EQUAL(faults_hits(FAULT_CLAIM), 1);
+	CU_ASSERT_EQUAL(backing_adopt(h.b, fd, &bb, &id, error),
+			BACKING_E_FOREIGN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "has no attribute"));
+	close(fd);
+	fd = orphan(KIB(64));
+	faults_arm(FAULT_CLAIM, 0, 1, ENOLCK);
+	CU_ASSERT_EQUAL(backing_adopt(h.b, fd, &bb, &id, error),
+			BACKING_E_FOREIGN);
+	faults_clear();
+	close(fd);
+}
+
 static void a_forgotten_buffer_is_its_holders_again(void)
 {
 	struct backing_buffer *bb = NULL;
@@ -238,6 +285,10 @@ static void a_resized_buffer_cannot_exist(void)
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
+		{"a living daemon's buffer is refused until it ends",
+		 a_living_daemons_buffer_is_refused_until_it_ends},
+		{"what cannot be claimed is never adopted",
+		 what_cannot_be_claimed_is_never_adopted},
 		{"a buffer outlives its daemon and is adopted",
 		 a_buffer_outlives_its_daemon_and_is_adopted},
 		{"a read-only descriptor is enough",
