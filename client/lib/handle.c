@@ -195,7 +195,7 @@ static int connect_once(struct dmaheap *dh)
 {
 	int fd = -1, r;
 
-	r = socket_open(dh->path, &fd);
+	r = socket_open(dh->path, dh->place, &fd);
 	return r ? r : begin(dh, fd);
 }
 
@@ -282,9 +282,10 @@ int handle_new(struct dmaheap **ret, const char *path)
 
 	if (path) {
 		dh->path = strdup(path);
-		r = dh->path ? socket_open(path, &fd) : -ENOMEM;
+		dh->place = SOCKET_CHOSEN;
+		r = dh->path ? socket_open(path, dh->place, &fd) : -ENOMEM;
 	} else {
-		r = socket_search(&dh->path, &fd);
+		r = socket_search(&dh->path, &dh->place, &fd);
 	}
 	if (r == 0) {
 		dh->origin = origin_of_path(dh->path);

@@ -25,12 +25,14 @@
 #include <dmaheap/protocol.h>
 #include <dmaheap/stats.h>
 
+#include "lib/socket.h"
 #include "lib/wire.h"
 
 struct dmaheap {
 	pthread_mutex_t lock;
 	struct dmaheap *next; /* list of all handles, under handles_lock() */
-	char *path;      /* the socket connected to first, and ever after */
+	char *path; /* the socket connected to first, and ever after */
+	enum socket_place place;
 	uint64_t origin; /* which daemon's socket that is; see origin.h */
 
 	int sock;  /* -1: not connected */

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -203,6 +205,64 @@ static void a_foreign_daemon_is_not_used(void)
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 	unlink(path);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	close(fd);
+	return ok;
+}
+
+/* As user 65533 of the host, who is 1000 here, and nobody else is anybody.
+ * Return: 77 when there are no such namespaces; bits of what went wrong. */
+static int connect_from_a_rootless_container(const char *path)
+{
+	struct dmaheap *h = NULL;
+	int wrong = 0;
+
+	if (setresgid(65533, 65533, 65533) < 0 ||
+	    setresuid(65533, 65533, 65533) < 0 ||
+	    /* Else /proc/self would be root's still. */
+	    prctl(PR_SET_DUMPABLE, 1) < 0 || unshare(CLONE_NEWUSER) < 0 ||
+	    !write_file("/proc/self/uid_map", "1000 65533 1\n"))
+		return 77;
+	unsetenv("DMAHEAP_SOCKET");
+	setenv("XDG_RUNTIME_DIR", fake_dir(), 1);
+	wrong |= dmaheap_connect(&h, NULL) == -EPERM ? 0 : 1;
+	wrong |= dmaheap_connect(&h, path) == 0 ? 0 : 2;
+	dmaheap_close(h);
+	setenv("DMAHEAP_SOCKET", path, 1);
+	wrong |= dmaheap_connect(&h, NULL) == 0 ? 0 : 4;
+	return wrong;
+}
+
+/* He looks like any other user of the host. */
+static void the_hosts_root_is_trusted_at_a_chosen_place_alone(void)
+{
+	struct fake *roots;
+	int status = 0;
+	pid_t pid;
+
+	if (getuid() != 0) {
+		printf("(as root only) ");
+		return;
+	}
+	roots = fake_start("dmaheap.sock", 3, hook, NULL);
+	T_REQUIRE(chmod(fake_dir(), 0755) == 0);
+	T_REQUIRE(chmod(roots->path, 0666) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(connect_from_a_rootless_container(roots->path));
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		printf("(no user namespaces) ");
+	else
+		CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+	fake_stop(roots);
 }
 
 static void live_buffers_are_handed_to_the_next_daemon_once_each(void)
@@ -517,6 +577,8 @@ int main(int argc, char **argv)
 		{"what is no daemon is named by its error",
 		 what_is_no_daemon_is_named_by_its_error},
 		{"a foreign daemon is not used", a_foreign_daemon_is_not_used},
+		{"the host's root is trusted at a chosen place alone",
+		 the_hosts_root_is_trusted_at_a_chosen_place_alone},
 		{"live buffers are handed to the next daemon, once each",
 		 live_buffers_are_handed_to_the_next_daemon_once_each},
 		{"nothing keeps a closed buffer alive",
