@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <curses.h>
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -132,6 +133,27 @@ static void draw(const struct dmaheap_stats *before,
 	refresh();
 }
 
+/* A request would wait for the next daemon, and the keys with it. */
+static bool is_away(const struct ctl *ctl, const struct dmaheap_stats *last)
+{
+	struct dmaheap *probe;
+
+	if (kill(last->daemon.pid, 0) == 0 || errno != ESRCH)
+		return false;
+	if (dmaheap_connect(&probe, ctl->socket_path))
+		return true;
+	dmaheap_close(probe);
+	return false;
+}
+
+static void draw_away(void)
+{
+	move(0, 0);
+	clrtoeol();
+	printw("the daemon is gone; waiting for the next one (q quits)");
+	refresh();
+}
+
 /* Waits for the next sample. Return: whether the user wants to quit. */
 static bool wait_on_screen(void)
 {
@@ -189,6 +211,10 @@ static int loop(struct ctl *ctl)
 			wait_without_screen();
 		else if (wait_on_screen())
 			break;
+		if (!ctl->json && is_away(ctl, before)) {
+			draw_away();
+			continue;
+		}
 		r = ctl_copy_stats(ctl, &now);
 		if (r)
 			break;

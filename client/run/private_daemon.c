@@ -231,8 +231,10 @@ static void reap(pid_t pid)
 void private_daemon_stop(struct private_daemon *daemon,
 			 const struct workdir *workdir)
 {
+	/* It removes the last two itself, unless it was killed. */
 	static const char *const files[] = {"dmaheapd.conf", "dmaheapd.log",
-					    "dmaheap.sock"};
+					    "dmaheap.sock",
+					    "dmaheap.sock.lock"};
 	char path[PATH_MAX];
 
 	if (daemon->pid > 0) {

@@ -246,26 +246,62 @@ static bool terminal_shows(int terminal, const char *text)
 	return false;
 }
 
-static void top_draws_on_a_terminal_until_q(void)
+static pid_t start_top(const char *socket, int *ret_terminal)
 {
 	struct winsize size = {.ws_row = 40, .ws_col = 140};
-	int terminal, status;
-	pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+	pid_t pid = forkpty(ret_terminal, NULL, NULL, &size);
 
 	T_REQUIRE(pid >= 0);
 	if (pid == 0) {
 		setenv("TERM", "xterm", 1);
-		execl(DMAHEAPCTL_PATH, "dmaheapctl", "top", "--socket",
-		      it_daemon.socket, NULL);
+		execl(DMAHEAPCTL_PATH, "dmaheapctl", "top", "--interval", "0.1",
+		      "--socket", socket, NULL);
 		_exit(127);
 	}
-	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
+	return pid;
+}
+
+static void quit_top(pid_t pid, int terminal)
+{
+	int status;
+
 	CU_ASSERT_EQUAL(write(terminal, "q", 1), 1);
 	while (terminal_shows(terminal, "nothing that is ever drawn"))
 		;
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
 	CU_ASSERT_EQUAL(status, 0);
 	close(terminal);
+}
+
+static void top_draws_on_a_terminal_until_q(void)
+{
+	int terminal;
+	pid_t pid = start_top(it_daemon.socket, &terminal);
+
+	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
+	quit_top(pid, terminal);
+}
+
+static void top_heeds_its_keys_while_the_daemon_is_away(void)
+{
+	struct daemon_options options = {0};
+	struct daemon other;
+	int terminal;
+	pid_t pid;
+
+	T_REQUIRE(daemon_start(&other, &options));
+	pid = start_top(other.socket, &terminal);
+	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
+	daemon_kill(&other);
+	CU_ASSERT_TRUE(terminal_shows(terminal, "the daemon is gone"));
+	options.keep_dir = true;
+	T_REQUIRE(daemon_start(&other, &options));
+	CU_ASSERT_TRUE(terminal_shows(terminal, "dmaheapd "));
+	daemon_kill(&other);
+	CU_ASSERT_TRUE(terminal_shows(terminal, "the daemon is gone"));
+	quit_top(pid, terminal);
+	CU_ASSERT_TRUE(daemon_start(&other, &options));
+	CU_ASSERT_TRUE(daemon_stop(&other));
 }
 
 static void doctor_needs_no_daemon(void)
@@ -331,6 +367,8 @@ int main(int argc, char **argv)
 		{"top prints samples", top_prints_samples},
 		{"top draws on a terminal until q",
 		 top_draws_on_a_terminal_until_q},
+		{"top heeds its keys while the daemon is away",
+		 top_heeds_its_keys_while_the_daemon_is_away},
 		{"doctor needs no daemon", doctor_needs_no_daemon},
 		{"stop waits until it is gone", stop_waits_until_it_is_gone},
 		CU_TEST_INFO_NULL,

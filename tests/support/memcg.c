@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/memcg.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,12 +68,33 @@ static bool v2_has_memory(void)
 	return has;
 }
 
+/* Those of test programs that were killed. */
+static void remove_stale(const struct memcg *cg)
+{
+	const char *root = cg->v1 ? V1_ROOT : V2_ROOT;
+	DIR *dir = opendir(root);
+	struct dirent *entry;
+	char path[320];
+	int pid;
+
+	while (dir && (entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "dmaheap-test-%d", &pid) != 1 ||
+		    kill(pid, 0) == 0 || errno != ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
+		(void)rmdir(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 const char *memcg_create(struct memcg *cg, uint64_t limit_bytes)
 {
 	memset(cg, 0, sizeof(*cg));
 	cg->v1 = access(V1_ROOT "/memory.limit_in_bytes", F_OK) == 0;
 	if (!cg->v1 && !v2_has_memory())
 		return "no memory cgroups here";
+	remove_stale(cg);
 	snprintf(cg->name, sizeof(cg->name), "/dmaheap-test-%d", (int)getpid());
 	snprintf(cg->dir, sizeof(cg->dir), "%s%s", cg->v1 ? V1_ROOT : V2_ROOT,
 		 cg->name);
