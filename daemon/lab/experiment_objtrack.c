@@ -356,7 +356,7 @@ static void report_cost(const struct objtrack_result *r, struct report *report)
 
 	report_table(report, "What tracking costs", &context,
 		     "tracker|ns|per|source");
-	report_row(report, "on|%.1f|transition, its record included|",
+	report_row(report, "on|%.1f|transition, its record included|no figure",
 		   r->on_ns);
 	report_row(report, "off|%.2f|call", r->off_ns);
 	report_row(report,
