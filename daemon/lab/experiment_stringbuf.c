@@ -292,12 +292,12 @@ static void report_cell(const struct stringbuf_result *r, unsigned int memory,
 		   c->ns_per_append, c->reallocations, c->bytes_copied, source);
 }
 
-/* Times within a twentieth of each other do not tell. */
+/* Times within a tenth of each other do not tell. */
 static const char *verdict(double with_copying, double without)
 {
-	if (with_copying < without / 1.05)
+	if (with_copying < without / 1.1)
 		return "wins";
-	return with_copying > without * 1.05 ? "loses"
+	return with_copying > without * 1.1 ? "loses"
 					     : "neither wins nor loses";
 }
 
