@@ -165,6 +165,8 @@ static uint32_t search_failed(struct compact_control *cc,
 	if (!cc->direct)
 		return NO_PFN;
 	/* a request is pessimistic: it goes on from the middle */
+	if (f->min_pfn >= cc->zone->end_pfn)
+		return NO_PFN;
 	cc->free_pfn = f->min_pfn;
 	return f->min_pfn;
 }
@@ -244,7 +246,8 @@ void compact_isolate_targets(struct compact_control *cc)
 		uint32_t end = block + PAGEBLOCK_PAGES, taken;
 
 		task_charge(cc->task, cc->zone->node->costs.compact_block_ps);
-		if (!target_suitable(cc, block) || block_skipped(cc, block))
+		if (block >= cc->zone->end_pfn || !target_suitable(cc, block) ||
+		    block_skipped(cc, block))
 			continue;
 		taken = scan_block(cc, &pos, end, stride);
 		if (pos == end)

@@ -21,7 +21,8 @@ static void block_skip(struct compact_control *cc, uint32_t pfn)
 	cc->zone->node->blocks[pfn >> PAGEBLOCK_ORDER] |= BLOCK_SKIP;
 }
 
-/* update_cached_migrate() */
+/* update_cached_migrate(). It is called with a pageblock's end, and goes on to
+ * the end of the next one: as in the kernel. */
 static void update_cached(struct compact_control *cc, uint32_t pfn)
 {
 	struct zone *zone = cc->zone;
@@ -234,7 +235,7 @@ static void scan_block(struct compact_control *cc, uint32_t low, uint32_t end)
 	if (scan.pfn == end && (!scan.n_isolated || cc->rescan)) {
 		if (scan.checked && !scan.set_skip && !cc->ignore_skip_hint)
 			block_skip(cc, low);
-		update_cached(cc, end - 1);
+		update_cached(cc, end);
 	}
 	cc->migrate_scanned += scan.n_scanned;
 	task_charge(cc->task, node->costs.compact_scan_ps * scan.n_scanned);
@@ -252,11 +253,13 @@ bool compact_isolate_sources(struct compact_control *cc)
 	/* whole pageblocks, up to the free scanner, until one is suitable */
 	for (; end <= cc->free_pfn; end += PAGEBLOCK_PAGES) {
 		task_charge(cc->task, node->costs.compact_block_ps);
-		if (low % PAGEBLOCK_PAGES == 0 && !fast &&
-		    block_skipped(cc, low)) {
+		if (low >= cc->zone->end_pfn) {
+			/* the hole: next */
+		} else if (low % PAGEBLOCK_PAGES == 0 && !fast &&
+			   block_skipped(cc, low)) {
 			/* next */
 		} else if (!source_suitable(cc, low)) {
-			update_cached(cc, end - 1);
+			update_cached(cc, end);
 		} else {
 			scan_block(cc, low, end);
 			break;

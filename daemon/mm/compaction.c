@@ -97,7 +97,7 @@ void compaction_reset_positions(struct zone *zone)
 {
 	zone->compact_cached_migrate_pfn[0] = zone->start_pfn;
 	zone->compact_cached_migrate_pfn[1] = zone->start_pfn;
-	zone->compact_cached_free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
+	zone->compact_cached_free_pfn = zone_span_end(zone) - PAGEBLOCK_PAGES;
 }
 
 /*
@@ -108,9 +108,13 @@ static bool reset_block(struct zone *zone, uint32_t pfn, bool source,
 			bool target)
 {
 	struct node *node = zone->node;
-	uint8_t *block = &node->blocks[pfn >> PAGEBLOCK_ORDER];
-	uint16_t s = node->state[block_start(pfn)];
+	uint8_t *block;
+	uint16_t s;
 
+	if (pfn >= zone->end_pfn)
+		return false;
+	block = &node->blocks[pfn >> PAGEBLOCK_ORDER];
+	s = node->state[block_start(pfn)];
 	if (frame_type(s) == FRAME_BLOCK && frame_order(s) >= PAGEBLOCK_ORDER)
 		return false;
 	if (source && target && !(*block & BLOCK_SKIP))
@@ -132,7 +136,7 @@ static bool reset_block(struct zone *zone, uint32_t pfn, bool source,
 /* __reset_isolation_suitable(): from both ends towards the middle. */
 void compaction_reset_skip(struct zone *zone)
 {
-	uint32_t migrate = zone->start_pfn, free = zone->end_pfn - 1;
+	uint32_t migrate = zone->start_pfn, free = zone_span_end(zone) - 1;
 	uint32_t reset_migrate = free, reset_free = migrate;
 	bool source_set = false, free_set = false;
 
@@ -233,17 +237,17 @@ enum compact_result compact_begin(struct compact_control *cc)
 	cc->fast_start_pfn = 0;
 	if (cc->whole_zone) {
 		cc->migrate_pfn = zone->start_pfn;
-		cc->free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
+		cc->free_pfn = zone_span_end(zone) - PAGEBLOCK_PAGES;
 	} else {
 		cc->migrate_pfn = zone->compact_cached_migrate_pfn[sync];
 		cc->free_pfn = zone->compact_cached_free_pfn;
 		if (cc->free_pfn < zone->start_pfn ||
-		    cc->free_pfn >= zone->end_pfn) {
-			cc->free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
+		    cc->free_pfn >= zone_span_end(zone)) {
+			cc->free_pfn = zone_span_end(zone) - PAGEBLOCK_PAGES;
 			zone->compact_cached_free_pfn = cc->free_pfn;
 		}
 		if (cc->migrate_pfn < zone->start_pfn ||
-		    cc->migrate_pfn >= zone->end_pfn) {
+		    cc->migrate_pfn >= zone_span_end(zone)) {
 			cc->migrate_pfn = zone->start_pfn;
 			zone->compact_cached_migrate_pfn[0] = cc->migrate_pfn;
 			zone->compact_cached_migrate_pfn[1] = cc->migrate_pfn;

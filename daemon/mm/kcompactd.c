@@ -117,13 +117,13 @@ static void run(struct node *node, struct kcompactd *k)
 	if (r == COMPACT_CONTINUE)
 		return;
 	compact_end(&k->cc);
+	k->state = KCOMPACTD_NEXT_ZONE;
+	if (k->proactive)
+		return; /* not counted as the daemon's: as in 6.1 */
 	count_event(node, VMSTAT_compact_daemon_migrate_scanned,
 		    k->cc.migrate_scanned);
 	count_event(node, VMSTAT_compact_daemon_free_scanned,
 		    k->cc.free_scanned);
-	k->state = KCOMPACTD_NEXT_ZONE;
-	if (k->proactive)
-		return;
 	if (r == COMPACT_SUCCESS) {
 		compaction_defer_reset(zone, (int)k->order, false);
 	} else if (r == COMPACT_PARTIAL_SKIPPED || r == COMPACT_COMPLETE) {

@@ -73,7 +73,8 @@ static int allocate(struct node *node)
 			return err_raise(-ENOMEM);
 		zone->compact_cached_migrate_pfn[0] = zone->start_pfn;
 		zone->compact_cached_migrate_pfn[1] = zone->start_pfn;
-		zone->compact_cached_free_pfn = zone->end_pfn - PAGEBLOCK_PAGES;
+		zone->compact_cached_free_pfn =
+			zone_span_end(zone) - PAGEBLOCK_PAGES;
 		/* compact_init_*_pfn are 0 until skip marks are first flushed:
 		 * so each search of the free lists is a deep one, and when it
 		 * fails a request goes on from the middle of what is left.
@@ -173,6 +174,7 @@ static int place_zones(struct node *node, const struct snapshot *snap,
 					    (unsigned long long)NODE_MAX_PAGES);
 		zone->end_pfn = (uint32_t)pfn;
 		zone->managed_pages = (uint32_t)z->managed_pages;
+		zone->hole_pages = (uint32_t)z->hole_pages;
 		memcpy(zone->name, z->name, sizeof(zone->name));
 		zone->is_normal = strcmp(z->name, "Normal") == 0;
 	}
@@ -217,8 +219,6 @@ static int count_occupants(const struct node *node,
 int layout_from_snapshot(struct node *node, struct node_error *err)
 {
 	const struct snapshot *snap = node->params.snapshot;
-	struct layout_occupants occupants;
-	uint64_t n_used = 0;
 	int r;
 
 	if (snap->page_size_bytes != node->params.page_size_bytes)
@@ -230,15 +230,23 @@ int layout_from_snapshot(struct node *node, struct node_error *err)
 	r = place_zones(node, snap, err);
 	if (r)
 		return r;
+	r = allocate(node);
+	return r ? err_trace(r) : 0;
+}
+
+int layout_fill_from_snapshot(struct node *node, struct node_error *err)
+{
+	const struct snapshot *snap = node->params.snapshot;
+	struct layout_occupants occupants;
+	uint64_t n_used = 0;
+	int r;
+
 	for (unsigned int i = 0; i < snap->n_zones; i++)
 		n_used += snap->zone[i].managed_pages -
 			  zone_free_pages(&snap->zone[i]);
 	r = count_occupants(node, &occupants, n_used, err);
 	if (r)
 		return r;
-	r = allocate(node);
-	if (r)
-		return err_trace(r);
 	return layout_frames(node, &occupants, err);
 }
 

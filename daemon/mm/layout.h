@@ -17,9 +17,14 @@
  * Return: 0, NODE_E_INVALID with @err, -ENOMEM. */
 int layout_from_size(struct node *node, struct node_error *err) _must_check_;
 
-/* The same from node->params.snapshot. Where the machine's frames lie is not in
- * a snapshot: docs/zone-model.md says what is assumed. */
+/* The same from node->params.snapshot, with frames that are nothing yet. */
 int layout_from_snapshot(struct node *node, struct node_error *err)
+	_must_check_;
+
+/* Then, with the marks known: free blocks, per-CPU lists, occupants. Where the
+ * machine's frames lie is not in a snapshot: docs/zone-model.md says what is
+ * assumed. */
+int layout_fill_from_snapshot(struct node *node, struct node_error *err)
 	_must_check_;
 
 /* Appends the reason to @err. Return: NODE_E_INVALID. */

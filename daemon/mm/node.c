@@ -125,11 +125,10 @@ int node_new(struct node **ret, const struct node_params *params,
 		return r;
 	setup_watermarks(node);
 	kthread_init(node);
-	if (!node->params.snapshot) {
-		r = occupy_new(node, err);
-		if (r)
-			return r;
-	}
+	r = node->params.snapshot ? layout_fill_from_snapshot(node, err)
+				  : occupy_new(node, err);
+	if (r)
+		return r;
 	node->params.snapshot = NULL;
 	*ret = TAKE_PTR(node);
 	return 0;

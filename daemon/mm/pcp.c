@@ -64,6 +64,16 @@ void pcp_refill(struct task *task, struct zone *zone, struct pcp *pcp,
 	}
 }
 
+void pcp_seed(struct zone *zone, unsigned int cpu, uint32_t pfn)
+{
+	struct node *node = zone->node;
+	unsigned int mt = block_mt(node, pfn);
+
+	node->state[pfn] = frame_make(FRAME_PCP, 0, mt);
+	link_add_head(node->links, zone->pcp[cpu].heads + pcp_list(0, mt), pfn);
+	zone->pcp[cpu].count++;
+}
+
 /*
  * free_pcppages_bulk(): @n pages back to the buddy, list by list in turn from
  * list @first on, oldest first.

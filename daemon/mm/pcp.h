@@ -70,6 +70,9 @@ static inline uint32_t pcp_alloc(struct task *task, struct zone *zone,
 	return pfn;
 }
 
+/* A single page that was on @cpu's list before the node began. */
+void pcp_seed(struct zone *zone, unsigned int cpu, uint32_t pfn);
+
 /* free_unref_page() */
 static inline void pcp_free(struct task *task, struct zone *zone, uint32_t pfn,
 			    unsigned int order)

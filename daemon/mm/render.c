@@ -116,7 +116,8 @@ void node_render_zoneinfo(const struct node *node, struct strbuf *sb)
 			      zone->name, zone->free_pages, zone->wmark_boost,
 			      zone_wmark(zone, WMARK_MIN),
 			      zone_wmark(zone, WMARK_LOW),
-			      zone_wmark(zone, WMARK_HIGH), span, span,
+			      zone_wmark(zone, WMARK_HIGH),
+			      span + zone->hole_pages, span,
 			      zone->managed_pages);
 		for (unsigned int j = 0; j < node->n_zones; j++)
 			strbuf_append(sb, "%s%u", j ? ", " : "",

@@ -144,12 +144,41 @@ static int span_from_size(struct snapshot_work *w, uint64_t total,
 	return 0;
 }
 
-/* managed pages: zoneinfo's; else what MemTotal lacks is shared out by size,
- * but never more than is not free; ZONE_DMA is taken as unused. */
+/*
+ * How many frames of a zone were never managed, of @reserved in all: the
+ * frames' own descriptors (struct page, 64 bytes each) come from the top of
+ * memory, swiotlb's 64 MiB from the top of DMA32 where memory lies above 4 GiB;
+ * the rest is shared out by size.
+ */
+static void share_reserved(const struct snapshot *snap, uint64_t reserved,
+			   uint64_t ret[SNAPSHOT_ZONES_MAX])
+{
+	unsigned int top = snap->n_zones - 1;
+	uint64_t span = 0, left, n;
+
+	for (unsigned int i = 0; i < snap->n_zones; i++)
+		span += snap->zone[i].span_pages;
+	n = MIN(reserved,
+		span * SNAPSHOT_STRUCT_PAGE_BYTES / snap->page_size_bytes);
+	ret[top] = n;
+	left = reserved - n;
+	for (unsigned int i = 0; i < top; i++) {
+		if (strcmp(snap->zone[i].name, "DMA32") != 0)
+			continue;
+		n = MIN(left, SNAPSHOT_SWIOTLB_BYTES / snap->page_size_bytes);
+		ret[i] = n;
+		left -= n;
+	}
+	for (unsigned int i = 0; i < snap->n_zones; i++)
+		ret[i] += left * snap->zone[i].span_pages / span;
+}
+
+/* managed pages: zoneinfo's; else without its part of what MemTotal lacks, but
+ * never less than is free; ZONE_DMA is taken as unused. */
 static void settle_managed(struct snapshot_work *w)
 {
 	struct snapshot *snap = w->snap;
-	uint64_t span = 0, reserved = 0, share_of = 0;
+	uint64_t sum = 0, reserved[SNAPSHOT_ZONES_MAX] = {0};
 
 	for (unsigned int i = 0; i < snap->n_zones; i++) {
 		struct snapshot_zone *zone = &snap->zone[i];
@@ -158,22 +187,43 @@ static void settle_managed(struct snapshot_work *w)
 		zone->managed_pages = w->has_managed[i] ? w->managed[i]
 				      : dma             ? free_pages(zone)
 							: zone->span_pages;
-		span += zone->managed_pages;
-		if (!w->has_managed[i] && !dma)
-			share_of += zone->span_pages;
+		sum += zone->managed_pages;
 	}
-	if (snap->total_pages != SNAPSHOT_UNKNOWN && span > snap->total_pages)
-		reserved = span - snap->total_pages;
-	for (unsigned int i = 0; i < snap->n_zones && share_of > 0; i++) {
+	if (snap->total_pages == SNAPSHOT_UNKNOWN || sum <= snap->total_pages)
+		return;
+	share_reserved(snap, sum - snap->total_pages, reserved);
+	for (unsigned int i = 0; i < snap->n_zones; i++) {
 		struct snapshot_zone *zone = &snap->zone[i];
 		uint64_t used = zone->span_pages -
 				MIN(zone->span_pages, free_pages(zone));
 
 		if (!w->has_managed[i] &&
 		    zone->managed_pages == zone->span_pages)
-			zone->managed_pages -=
-				MIN(used,
-				    reserved * zone->span_pages / share_of);
+			zone->managed_pages -= MIN(used, reserved[i]);
+	}
+}
+
+/*
+ * The hole between a zone's frames and the next zone's: what zoneinfo's spanned
+ * has more than present. Without zoneinfo DMA32, if memory goes on above it,
+ * ends where its devices' reach ends, at 4 GiB.
+ */
+static void settle_holes(struct snapshot_work *w)
+{
+	struct snapshot *snap = w->snap;
+	uint64_t start = 0, end = GIB(4) / snap->page_size_bytes;
+
+	for (unsigned int i = 0; i < snap->n_zones; i++) {
+		struct snapshot_zone *zone = &snap->zone[i];
+
+		if (w->spanned[i] > w->present[i])
+			zone->hole_pages =
+				align_down(w->spanned[i] - w->present[i],
+					   BLOCK_PAGES);
+		start += align_up(zone->span_pages, BLOCK_PAGES * 2);
+		if (w->spanned[i] == 0 && i + 1 < snap->n_zones &&
+		    strcmp(zone->name, "DMA32") == 0 && start < end)
+			zone->hole_pages = end - start;
 	}
 }
 
@@ -202,6 +252,10 @@ static int settle(struct snapshot_work *w,
 			return r;
 	}
 	settle_managed(w);
+	settle_holes(w);
+	for (unsigned int i = 0; i < snap->n_zones; i++)
+		snap->zone[i].pcp_pages =
+			w->has_pcp[i] ? w->pcp[i] : SNAPSHOT_UNKNOWN;
 	for (unsigned int i = 0; i < snap->n_zones; i++)
 		if (free_pages(&snap->zone[i]) > snap->zone[i].managed_pages ||
 		    snap->zone[i].managed_pages > snap->zone[i].span_pages)

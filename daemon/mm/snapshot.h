@@ -21,6 +21,10 @@
 #define SNAPSHOT_TYPES     3u /* unmovable, movable, reclaimable */
 #define SNAPSHOT_UNKNOWN   UINT64_MAX
 
+/* Memory that is taken before the buddy allocator exists. */
+#define SNAPSHOT_STRUCT_PAGE_BYTES 64u
+#define SNAPSHOT_SWIOTLB_BYTES     MIB(64)
+
 /* Outcome of snapshot_parse(). */
 enum {
 	SNAPSHOT_E_OK_,
@@ -54,6 +58,8 @@ struct snapshot_zone {
 	char name[16];
 	uint64_t span_pages;    /* a multiple of the pageblock */
 	uint64_t managed_pages; /* of them, ever in the buddy */
+	uint64_t hole_pages;    /* spanned above them, but not present */
+	uint64_t pcp_pages; /* on per-CPU lists in all, or SNAPSHOT_UNKNOWN */
 	uint64_t free[SNAPSHOT_TYPES][SNAPSHOT_ORDERS];
 	uint64_t pageblocks[SNAPSHOT_TYPES];
 	bool has_types; /* pagetypeinfo was given */

@@ -369,6 +369,17 @@ int snapshot_read_zoneinfo(struct snapshot_reader *r, struct snapshot_work *w)
 		if (!zone)
 			continue;
 		index = (uint64_t)(zone - w->snap->zone);
+		if (skip_word(r, "count: ")) {
+			uint64_t n;
+
+			if (get_number(r, PAGES_MAX, &n))
+				return SNAPSHOT_E_INVALID;
+			w->pcp[index] += n;
+			w->has_pcp[index] = true;
+		}
+		if (skip_word(r, "spanned ") &&
+		    get_number(r, PAGES_MAX, &w->spanned[index]))
+			return SNAPSHOT_E_INVALID;
 		if (skip_word(r, "present ") &&
 		    get_number(r, PAGES_MAX, &w->present[index]))
 			return SNAPSHOT_E_INVALID;

@@ -29,9 +29,12 @@ struct snapshot_work {
 	bool more[SNAPSHOT_ZONES_MAX][SNAPSHOT_TYPES][SNAPSHOT_ORDERS];
 	bool typed[SNAPSHOT_ZONES_MAX]; /* pagetypeinfo had its free counts */
 	uint64_t buddyinfo[SNAPSHOT_ZONES_MAX][SNAPSHOT_ORDERS];
+	uint64_t spanned[SNAPSHOT_ZONES_MAX];
 	uint64_t present[SNAPSHOT_ZONES_MAX];
 	uint64_t managed[SNAPSHOT_ZONES_MAX];
 	bool has_managed[SNAPSHOT_ZONES_MAX];
+	uint64_t pcp[SNAPSHOT_ZONES_MAX];
+	bool has_pcp[SNAPSHOT_ZONES_MAX];
 };
 
 /* Each: 0 or SNAPSHOT_E_INVALID. */

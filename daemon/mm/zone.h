@@ -60,6 +60,7 @@ struct zone {
 	uint32_t start_pfn;
 	uint32_t end_pfn; /* both multiples of MAX_BLOCK_PAGES */
 	uint32_t managed_pages;
+	uint32_t hole_pages; /* behind end_pfn: spanned, but not present */
 
 	uint32_t heads; /* index of the first of MT_COUNT * NODE_ORDERS heads */
 	uint32_t free_blocks[MT_COUNT][NODE_ORDERS];
@@ -182,6 +183,12 @@ static inline uint32_t block_start(uint32_t pfn)
 static inline uint32_t block_end(uint32_t pfn)
 {
 	return block_start(pfn) + PAGEBLOCK_PAGES;
+}
+
+/* zone_end_pfn(): the hole's frames have no state. */
+static inline uint32_t zone_span_end(const struct zone *zone)
+{
+	return zone->end_pfn + zone->hole_pages;
 }
 
 /* min_wmark_pages() and its like: with the boost. */

@@ -6,7 +6,7 @@
 #include "support.h"
 
 /* What the life of seed 11 comes to; changes whenever the model does. */
-#define EXPECTED_HASH UINT64_C(0x2a114145b84fdf00)
+#define EXPECTED_HASH UINT64_C(0xe9b256160ab6e430)
 
 static struct node *node;
 

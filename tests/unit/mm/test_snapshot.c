@@ -2,9 +2,12 @@
 #include "mm/snapshot.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mm/node.h"
+#include "mm/occupants.h"
+#include "mm/zone.h"
 #include "support/test.h"
 
 #define BUDDY                                                                  \
@@ -254,6 +257,155 @@ static void zoneinfo_and_meminfo_are_read_back(void)
 		strbuf_fini(&text[i]);
 }
 
+/* A PC's zones: 16 MiB, 1008 MiB and 1 GiB, nothing between 1 and 4 GiB. */
+#define PC_BUDDY                                                               \
+	"Node 0, zone DMA 0 0 0 0 0 0 0 0 0 0 3\n"                             \
+	"Node 0, zone DMA32 9000 0 0 1 0 0 0 0 0 1 0\n"                        \
+	"Node 0, zone Normal 9000 0 0 0 1 0 0 0 0 0 1\n"
+#define PC_TYPES                                                               \
+	"Number of blocks type Unmovable Movable Reclaimable\n"                \
+	"Node 0, zone DMA 1 7 0\n"                                             \
+	"Node 0, zone DMA32 4 498 2\n"                                         \
+	"Node 0, zone Normal 6 505 1\n"
+#define PC_MEMINFO "MemTotal: 1900000 kB\nAnonPages: 1700000 kB\n"
+
+static void what_is_reserved_lies_where_it_is_taken_at_boot(void)
+{
+	_cleanup_(snapshot_freep) struct snapshot *snap = NULL;
+	struct snapshot_error err;
+	uint64_t reserved;
+
+	T_REQUIRE(parse(&snap, PC_BUDDY, PC_TYPES, PC_MEMINFO, &err) == 0);
+	/* 64 bytes for each of 524288 frames, from the top; 64 MiB for devices
+	 * from what they reach; the rest by size */
+	CU_ASSERT_EQUAL(snap->zone[0].managed_pages, 3072);
+	reserved = 524288 - 1024 - 475000 - 8192 - 16384;
+	CU_ASSERT_EQUAL(snap->zone[1].managed_pages,
+			258048 - 16384 - reserved * 258048 / 524288);
+	CU_ASSERT_EQUAL(snap->zone[2].managed_pages,
+			262144 - 8192 - reserved * 262144 / 524288);
+}
+
+static void dma32_ends_at_4_gib_when_memory_goes_on(void)
+{
+	static const char zoneinfo[] =
+		"Node 0, zone DMA32\n  spanned 300000\n  present 258048\n"
+		"  managed 258048\n  count: 7\n  count: 5\n";
+	struct snapshot_texts texts = {.buddyinfo = PC_BUDDY,
+				       .pagetypeinfo = PC_TYPES};
+	_cleanup_(snapshot_freep) struct snapshot *snap = NULL;
+	struct snapshot_error err;
+
+	T_REQUIRE(snapshot_parse(&snap, &texts, NULL, &err) == 0);
+	CU_ASSERT_EQUAL(snap->zone[0].hole_pages, 0);
+	CU_ASSERT_EQUAL(snap->zone[1].hole_pages, 1048576 - 262144);
+	CU_ASSERT_EQUAL(snap->zone[2].hole_pages, 0);
+	CU_ASSERT_EQUAL(snap->zone[1].pcp_pages, SNAPSHOT_UNKNOWN);
+	snap = snapshot_free(snap);
+	/* zoneinfo knows */
+	texts.zoneinfo = zoneinfo;
+	T_REQUIRE(snapshot_parse(&snap, &texts, NULL, &err) == 0);
+	CU_ASSERT_EQUAL(snap->zone[1].hole_pages,
+			300000 / 512 * 512 - 258048 / 512 * 512);
+	CU_ASSERT_EQUAL(snap->zone[1].pcp_pages, 12);
+	CU_ASSERT_EQUAL(snap->zone[2].pcp_pages, SNAPSHOT_UNKNOWN);
+}
+
+static void per_cpu_lists_of_the_highest_zone_are_half_full(void)
+{
+	_cleanup_(node_freep) struct node *node =
+		build(PC_BUDDY, PC_TYPES, PC_MEMINFO);
+	struct strbuf zoneinfo = STRBUF_INIT;
+	struct node_zone_stats stats;
+	const char *high;
+
+	node_zone_stats(node, 1, &stats);
+	CU_ASSERT_EQUAL(stats.pcp_pages, 0);
+	node_render_zoneinfo(node, &zoneinfo);
+	high = strstr(strbuf_string(&zoneinfo), "zone   Normal");
+	T_REQUIRE(high != NULL);
+	high = strstr(high, "high:  ");
+	T_REQUIRE(high != NULL);
+	node_zone_stats(node, 2, &stats);
+	CU_ASSERT_EQUAL(stats.pcp_pages, strtoull(high + 7, NULL, 10) / 2 *
+						 node_params(node)->n_cpus);
+	strbuf_fini(&zoneinfo);
+}
+
+/* The free blocks of one order in the lower half of a zone. */
+static unsigned int low_blocks(const struct node *node, unsigned int i,
+			       unsigned int order)
+{
+	const struct zone *zone = &node->zones[i];
+	uint32_t middle =
+		zone->start_pfn + (zone->end_pfn - zone->start_pfn) / 2;
+	unsigned int n = 0;
+
+	for (uint32_t pfn = zone->start_pfn; pfn < middle; pfn++)
+		n += frame_type(node->state[pfn]) == FRAME_BUDDY &&
+		     frame_order(node->state[pfn]) == order;
+	return n;
+}
+
+static void what_proactive_compaction_made_lies_low(void)
+{
+	/* a fifth of what is free is in whole pageblocks: its low mark */
+	static const char buddyinfo[] =
+		"Node 0, zone Normal 17000 0 0 0 1 0 0 0 0 0 4\n";
+	static const char types[] =
+		"Number of blocks type Unmovable Movable Reclaimable\n"
+		"Node 0, zone Normal 6 505 1\n";
+	struct snapshot_error snap_err;
+	struct node_error err;
+
+	for (unsigned int p = 0; p <= 20; p += 20) {
+		_cleanup_(snapshot_freep) struct snapshot *snap = NULL;
+		_cleanup_(node_freep) struct node *node = NULL;
+		struct node_params params = {.seed = 1,
+					     .compaction_proactiveness = p};
+
+		T_REQUIRE(parse(&snap, buddyinfo, types, NULL, &snap_err) == 0);
+		params.snapshot = snap;
+		T_REQUIRE(node_new(&node, &params, &err) == 0);
+		CU_ASSERT_EQUAL(low_blocks(node, 0, 10), p ? 4 : 0);
+		CU_ASSERT_EQUAL(low_blocks(node, 0, 4), p ? 1 : 0);
+		CU_ASSERT(node_check(node, NULL));
+	}
+}
+
+static void compaction_works_around_a_hole(void)
+{
+	_cleanup_(node_freep) struct node *node =
+		build(PC_BUDDY, PC_TYPES, PC_MEMINFO);
+	struct node_request req = {.start_ns = NSEC_PER_SEC};
+	uint64_t pfn[512];
+	unsigned int n = 0;
+
+	while (n < ARRAY_SIZE(pfn) &&
+	       node_alloc(node, &req, 4, GFP_MID_ORDER, &pfn[n]) == 0)
+		n++;
+	CU_ASSERT(node_vmstat(node, "compact_stall") > 0);
+	CU_ASSERT(node_vmstat(node, "compact_migrate_scanned") > 0);
+	CU_ASSERT(node_check(node, NULL));
+	while (n > 0)
+		node_free_block(node, &req, pfn[--n], 4);
+	CU_ASSERT(node_check(node, NULL));
+}
+
+static void unmovable_pageblocks_of_each_zone_hold_unmovable_pages(void)
+{
+	_cleanup_(node_freep) struct node *node =
+		build(PC_BUDDY, PC_TYPES, PC_MEMINFO);
+
+	for (unsigned int i = 1; i < 3; i++) {
+		const struct zone *zone = &node->zones[i];
+
+		for (uint32_t pfn = zone->start_pfn;
+		     block_mt(node, pfn) == MT_UNMOVABLE; pfn++)
+			CU_ASSERT(!occupant_is_movable(node->state[pfn]));
+	}
+}
+
 static void blocks_that_no_memory_can_hold_are_refused(void)
 {
 	static const char types[] =
@@ -296,6 +448,18 @@ int main(int argc, char **argv)
 		CU_TEST_INFO_NULL,
 	};
 	CU_TestInfo nodes[] = {
+		{"what is reserved lies where it is taken at boot",
+		 what_is_reserved_lies_where_it_is_taken_at_boot},
+		{"DMA32 ends at 4 GiB when memory goes on",
+		 dma32_ends_at_4_gib_when_memory_goes_on},
+		{"per-CPU lists of the highest zone are half full",
+		 per_cpu_lists_of_the_highest_zone_are_half_full},
+		{"what proactive compaction made lies low",
+		 what_proactive_compaction_made_lies_low},
+		{"compaction works around a hole",
+		 compaction_works_around_a_hole},
+		{"unmovable pageblocks of each zone hold unmovable pages",
+		 unmovable_pageblocks_of_each_zone_hold_unmovable_pages},
 		{"a node prints its snapshot back",
 		 a_node_prints_its_snapshot_back},
 		{"zoneinfo and meminfo are read back",
