@@ -26,6 +26,11 @@
 	(sizeof(struct dmaheap_header) + sizeof(struct dmaheap_alloc_reply) +  \
 	 sizeof(struct dmaheap_alloc_report))
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since 6.1 */
+#endif
+#define HUGE_BYTES ((size_t)2 << 20)
+
 union control {
 	char buf[CMSG_SPACE(sizeof(int))];
 	struct cmsghdr align;
@@ -37,6 +42,23 @@ struct buffer {
 	char path[32];
 };
 
+void *floor_map(int fd, size_t len_bytes, int flags)
+{
+	char *base = mmap(NULL, len_bytes + HUGE_BYTES, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p = (char *)(((uintptr_t)base + HUGE_BYTES - 1) &
+			   ~(uintptr_t)(HUGE_BYTES - 1));
+
+	if (base == MAP_FAILED ||
+	    mmap(p, len_bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | flags, fd, 0) == MAP_FAILED)
+		bench_fail("mmap");
+	if (p > base)
+		munmap(base, (size_t)(p - base));
+	munmap(p + len_bytes, (size_t)(base + HUGE_BYTES - p));
+	return p;
+}
+
 static void make_buffer(struct buffer *b, size_t len_bytes)
 {
 	int fd = memfd_create("floor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -45,10 +67,11 @@ static void make_buffer(struct buffer *b, size_t len_bytes)
 
 	if (fd < 0 || ftruncate(fd, (off_t)len_bytes) < 0)
 		bench_fail("memfd");
-	p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		bench_fail("mmap");
+	p = floor_map(fd, len_bytes, 0);
 	memset(p, 0, len_bytes);
+	/* What is large is of 2 MiB folios, where the kernel makes them. */
+	if (len_bytes >= HUGE_BYTES)
+		(void)madvise(p, len_bytes, MADV_COLLAPSE);
 	munmap(p, len_bytes);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	b->own = open(path, O_RDWR | O_CLOEXEC);

@@ -30,6 +30,9 @@ void floor_stop(struct floor_server *f);
 /* One request. Return: the buffer's fd, the caller's to close. */
 int floor_alloc(int sock);
 
+/* Maps at a multiple of 2 MiB; @flags of mmap() besides the necessary ones. */
+void *floor_map(int fd, size_t len_bytes, int flags);
+
 #define FLOOR_CROWD_MAX 64u
 
 struct floor_crowd {
