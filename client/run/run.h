@@ -35,7 +35,7 @@ typedef void handler(struct run *run, const struct call *call);
 /* Finds the call's handler and runs it; the kernel does what has none. */
 void run_dispatch(struct run *run, const struct call *call);
 
-/* paths.c: the open, stat, access and readlink families */
+/* paths_open.c, paths_stat.c (and readlink) and paths_access.c (and xattr) */
 handler paths_open, paths_creat, paths_openat, paths_openat2;
 handler paths_stat, paths_lstat, paths_newfstatat, paths_statx;
 handler paths_access, paths_faccessat, paths_readlink, paths_readlinkat;
@@ -61,6 +61,6 @@ handler strict_fstat, strict_fcntl;
 handler strict_mmap, strict_madvise, strict_mremap, strict_mincore;
 handler strict_futex, strict_vmsplice, strict_process_vm;
 
-/* What strict.c and paths.c share: fstat() of an object of ours. */
+/* What strict.c and paths_stat.c share: fstat() of an object of ours. */
 bool strict_stat_object(const struct node *node,
 			const struct node_object *object, struct stat *ret);
