@@ -303,7 +303,8 @@ bool compact_migrate(struct compact_control *cc, uint32_t n)
 	}
 	task_charge(cc->task, node->costs.migrate_page_ps * done);
 	count_event(node, VMSTAT_pgmigrate_success, done);
-	if (!cc->direct)
+	/* proactive runs are not counted as the daemon's: as in 6.1 */
+	if (!cc->direct && !cc->proactive)
 		count_event(node, VMSTAT_model_daemon_migrated, done);
 	if (ok)
 		return true;

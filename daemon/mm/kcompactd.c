@@ -119,7 +119,7 @@ static void run(struct node *node, struct kcompactd *k)
 	compact_end(&k->cc);
 	k->state = KCOMPACTD_NEXT_ZONE;
 	if (k->proactive)
-		return; /* not counted as the daemon's: as in 6.1 */
+		return;
 	count_event(node, VMSTAT_compact_daemon_migrate_scanned,
 		    k->cc.migrate_scanned);
 	count_event(node, VMSTAT_compact_daemon_free_scanned,

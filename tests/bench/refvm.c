@@ -343,8 +343,9 @@ static unsigned int compare(const struct node *node, struct run *run)
 	uint64_t stall = node_vmstat(node, "compact_stall");
 	uint64_t daemon = node_vmstat(node, "model_daemon_migrated");
 	uint64_t moved = node_vmstat(node, "pgmigrate_success") - daemon;
-	/* without stalls all of the kernel's migration was kcompactd's */
-	uint64_t real_moved = run->compact_stall ? run->migrated : 0;
+	/* where nobody else compacts all of the kernel's is kcompactd's work */
+	uint64_t real_moved =
+		run->compact_stall || run->proactiveness ? run->migrated : 0;
 	uint64_t ratio = slow_ratio(modelled);
 	uint64_t real_ratio = slow_ratio(run->real);
 	unsigned int right = 0, missed = 0;
