@@ -161,7 +161,8 @@ static void on_message(void *ctx, struct loop_message *message)
 		; /* too late */
 	else if (message->r < 0 || message->n_bytes == 0)
 		conn_close(conn);
-	else if (message->fds_truncated)
+	else if (message->fds_truncated ||
+		 message->n_fds > DMAHEAP_ADOPT_MAX_COUNT)
 		conn_fail(conn, EMFILE,
 			  "message brought more fds than could be received");
 	else if (message->bytes_truncated)

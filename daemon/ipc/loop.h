@@ -20,8 +20,9 @@
 
 #include "base/base.h"
 
-/* fds of one received message; more of them are cut off (fds_truncated). */
-#define LOOP_MESSAGE_MAX_FDS 64u /* what ADOPT may bring */
+/* All that a message can bring: whatever the kernel had to cut off it would
+ * close in the loop's thread, and the close may wait. */
+#define LOOP_MESSAGE_MAX_FDS 253u /* SCM_MAX_FD */
 
 struct loop;
 struct loop_watch;
@@ -44,7 +45,7 @@ struct loop_message {
 	 */
 	int r;
 	bool bytes_truncated; /* longer than DMAHEAP_MESSAGE_MAX_BYTES */
-	bool fds_truncated;   /* more fds than fit, here or in our fd table */
+	bool fds_truncated;   /* more fds than our fd table has room for */
 	const void *bytes;    /* valid in the callback, aligned to 8 */
 	size_t n_bytes;
 	int *fds; /* the callback's: what it leaves >= 0 is closed after it */

@@ -71,9 +71,9 @@ struct loop_acceptor {
 	void *ctx;
 };
 
-/* Room for the control messages of one packet. */
+/* Room for the control message of one packet, and for no fd more. */
 union loop_control {
-	char buf[CMSG_SPACE(LOOP_MESSAGE_MAX_FDS * sizeof(int))];
+	char buf[CMSG_LEN(LOOP_MESSAGE_MAX_FDS * sizeof(int))];
 	struct cmsghdr align;
 };
 

@@ -6,10 +6,8 @@
 #include "base/fd.h"
 #include "ipc/loop_impl.h"
 
-/* Return: how many fds of @msg were stored; those that do not fit are closed
- * (a sender may spread them over several control messages). */
-static size_t collect_fds(struct msghdr *msg, int fds[LOOP_MESSAGE_MAX_FDS],
-			  bool *ret_truncated)
+/* Return: how many fds came with @msg. */
+static size_t collect_fds(struct msghdr *msg, int fds[LOOP_MESSAGE_MAX_FDS])
 {
 	size_t n = 0;
 
@@ -20,17 +18,10 @@ static size_t collect_fds(struct msghdr *msg, int fds[LOOP_MESSAGE_MAX_FDS],
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		n_here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n_here; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (n < LOOP_MESSAGE_MAX_FDS) {
-				fds[n++] = fd;
-			} else {
-				fd_close(fd);
-				*ret_truncated = true;
-			}
-		}
+		/* As union loop_control has room for. */
+		assert(n + n_here <= LOOP_MESSAGE_MAX_FDS);
+		memcpy(fds + n, CMSG_DATA(c), n_here * sizeof(int));
+		n += n_here;
 	}
 	return n;
 }
@@ -54,7 +45,7 @@ void loop_message_deliver(struct loop_socket *socket, struct msghdr *msg,
 		message.n_bytes = (size_t)n_bytes;
 		message.bytes_truncated = msg->msg_flags & MSG_TRUNC;
 		message.fds_truncated = msg->msg_flags & MSG_CTRUNC;
-		message.n_fds = collect_fds(msg, fds, &message.fds_truncated);
+		message.n_fds = collect_fds(msg, fds);
 	}
 	socket->ops->on_message(socket->ctx, &message);
 	close_fds(fds, message.n_fds);
@@ -63,9 +54,8 @@ void loop_message_deliver(struct loop_socket *socket, struct msghdr *msg,
 void loop_message_drop(struct msghdr *msg)
 {
 	int fds[LOOP_MESSAGE_MAX_FDS];
-	bool truncated;
 
-	close_fds(fds, collect_fds(msg, fds, &truncated));
+	close_fds(fds, collect_fds(msg, fds));
 }
 
 bool loop_accept_must_wait(int r)

@@ -175,6 +175,13 @@ ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 ssize_t client_send_fds(int fd, uint16_t opcode, const void *body,
 			size_t n_bytes, int sent, size_t n_fds)
 {
+	return client_send_fds_and(fd, opcode, body, n_bytes, sent, n_fds,
+				   sent);
+}
+
+ssize_t client_send_fds_and(int fd, uint16_t opcode, const void *body,
+			    size_t n_bytes, int sent, size_t n_fds, int last)
+{
 	struct dmaheap_header header = {.magic = DMAHEAP_PROTOCOL_MAGIC,
 					.version = DMAHEAP_PROTOCOL_VERSION,
 					.opcode = opcode,
@@ -193,7 +200,7 @@ ssize_t client_send_fds(int fd, uint16_t opcode, const void *body,
 	ssize_t n;
 
 	for (size_t i = 0; i < n_fds; i++)
-		fds[i] = sent;
+		fds[i] = i + 1 < n_fds ? sent : last;
 	if (n_fds) {
 		struct cmsghdr *c = &control.align;
 

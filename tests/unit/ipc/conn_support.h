@@ -73,6 +73,10 @@ ssize_t client_send(int fd, uint16_t opcode, const void *body, size_t n_bytes,
 ssize_t client_send_fds(int fd, uint16_t opcode, const void *body,
 			size_t n_bytes, int sent, size_t n_fds);
 
+/* The same with @last as the last of them. */
+ssize_t client_send_fds_and(int fd, uint16_t opcode, const void *body,
+			    size_t n_bytes, int sent, size_t n_fds, int last);
+
 struct client_reply {
 	ssize_t r; /* bytes, 0 at the end, -errno */
 	struct dmaheap_header header;

@@ -109,6 +109,36 @@ static void who_sent_it_and_leaves_is_gone_when_it_is_closed(void)
 	fd_close(other);
 }
 
+/* More than are allowed: those beyond that are nothing that the kernel may
+ * close in the loop's thread. */
+static void too_many_are_no_different(unsigned int n_fds)
+{
+	int fd = client_greet(), other = client_greet();
+
+	CU_ASSERT(client_send_fds_and(fd, DMAHEAP_OP_HEAPS, NULL, 0, fx.memfd,
+				      n_fds, blocker.fd) > 0);
+	blocker_close_fd(&blocker);
+	CU_ASSERT_TRUE(client_is_closed(fd));
+	CU_ASSERT_EQUAL(fx.last_fault.err, EMFILE);
+	check_served(other);
+	CU_ASSERT_EQUAL(fx.n_closed, 1);
+	CU_ASSERT_EQUAL(fx.n_gone, 0);
+	blocker_release(&blocker);
+	CU_ASSERT_TRUE(wait_gone(1));
+	fd_close(fd);
+	fd_close(other);
+}
+
+static void one_too_many_is_no_different(void)
+{
+	too_many_are_no_different(DMAHEAP_ADOPT_MAX_COUNT + 1);
+}
+
+static void as_many_as_linux_lets_through_are_no_different(void)
+{
+	too_many_are_no_different(LOOP_MESSAGE_MAX_FDS);
+}
+
 /* It lies in the socket's queue when the connection ends. */
 static void what_was_never_read_is_no_different(void)
 {
@@ -254,6 +284,9 @@ int main(int argc, char **argv)
 		 who_sent_it_is_not_read_until_it_is_closed},
 		{"who sent it and leaves is gone when it is closed",
 		 who_sent_it_and_leaves_is_gone_when_it_is_closed},
+		{"one too many is no different", one_too_many_is_no_different},
+		{"as many as Linux lets through are no different",
+		 as_many_as_linux_lets_through_are_no_different},
 		{"what was never read is no different",
 		 what_was_never_read_is_no_different},
 		{"a message that is under way when it closes is no different",

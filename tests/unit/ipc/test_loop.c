@@ -353,22 +353,6 @@ static void fds_come_along_and_those_left_are_closed(void)
 	sock = loop_socket_free(sock);
 }
 
-static void too_many_fds_are_cut_off_and_told(void)
-{
-	unsigned int n;
-
-	open_socket();
-	n = test_count_fds();
-	send_with_fds("x", 1, 253);
-	loop_socket_read(sock);
-	CU_ASSERT_TRUE(test_loop_run_until(loop, has_message, NULL));
-	CU_ASSERT_TRUE(got.fds_truncated);
-	CU_ASSERT_EQUAL(got.n_fds, LOOP_MESSAGE_MAX_FDS);
-	CU_ASSERT_EQUAL(test_count_fds(), n + 1);
-	got.kept_fd = fd_close(got.kept_fd);
-	sock = loop_socket_free(sock);
-}
-
 static void a_full_fd_table_is_told(void)
 {
 	struct rlimit old, low;
@@ -709,8 +693,6 @@ int main(int argc, char **argv)
 		{"one message for each read", one_message_for_each_read},
 		{"fds come along and those left are closed",
 		 fds_come_along_and_those_left_are_closed},
-		{"too many fds are cut off and told",
-		 too_many_fds_are_cut_off_and_told},
 		{"a full fd table is told", a_full_fd_table_is_told},
 		{"a long message is cut off and told",
 		 a_long_message_is_cut_off_and_told},
