@@ -443,6 +443,32 @@ bool closer_group_is_busy(const struct closer_group *group)
 	return group->busy;
 }
 
+bool closer_check(struct closer *closer)
+{
+	bool good = true;
+
+	pthread_mutex_lock(&closer->lock);
+	for (enum kind kind = 0; kind < KIND_COUNT_; kind++)
+		list_for_each(node, &closer->work[kind])
+		{
+			const struct closer_group *g =
+				list_entry(node, struct closer_group, link);
+
+			good &= g->kind == kind && !g->in_hand &&
+				(g->n_fds || g->socket >= 0);
+		}
+	list_for_each(node, &closer->done)
+	{
+		const struct closer_group *g =
+			list_entry(node, struct closer_group, link);
+
+		good &= !g->in_hand && !g->abandoned && g->n_fds == 0 &&
+			g->socket < 0;
+	}
+	pthread_mutex_unlock(&closer->lock);
+	return good;
+}
+
 /* With the lock held. */
 static void add_kind(struct closer_group *g, enum kind kind)
 {

@@ -78,6 +78,9 @@ void closer_close_socket(struct closer_group *group, int fd);
 /* Return: whether done() is still to come. */
 bool closer_group_is_busy(const struct closer_group *group);
 
+/* Return: whether each group is where what is left of it belongs. */
+bool closer_check(struct closer *closer);
+
 /**
  * closer_empty_socket() - read away the messages that came without descriptors
  * @fd: borrowed; a connected AF_UNIX socket, shut down for reading

@@ -71,6 +71,7 @@ static bool user_wait(const struct user *u, unsigned int n)
 	struct pollfd p = {.fd = closer_event_fd(closer), .events = POLLIN};
 
 	while (u->n_done < n) {
+		CU_ASSERT_TRUE(closer_check(closer));
 		if (poll(&p, 1, 30000) != 1)
 			return false;
 		closer_dispatch(closer);
@@ -83,6 +84,7 @@ static void user_close(struct user *u, int fd)
 	closer_close(u->group, &fd, 1);
 	CU_ASSERT_EQUAL(fd, -1);
 	CU_ASSERT_TRUE(closer_group_is_busy(u->group));
+	CU_ASSERT_TRUE(closer_check(closer));
 }
 
 static void set_up(void)
