@@ -95,7 +95,10 @@ struct workers {
 #define CANARY_TIMES 10u
 #define RESCUE_NS    NSEC_PER_MSEC
 #define PERIOD_NS    (WORKERS_PERIOD_MS * NSEC_PER_MSEC)
-#define NAPS         20u /* without work, until express goes to sleep */
+#define NAPS         25u /* without work, until express goes to sleep: */
+#define SHORT_NAPS   5u  /* the first ones are short */
+#define NAP_NS       NSEC_PER_MSEC
+#define SHORT_NAP_NS (NSEC_PER_MSEC / 5)
 
 static void push(_Atomic(struct job *) *stack, struct job *job)
 {
@@ -188,7 +191,7 @@ void workers_clear_event(struct workers *w)
 
 struct job *workers_take_done(struct workers *w)
 {
-	if (atomic_load(&w->n_pending) == 0)
+	if (atomic_load(&w->hurry) && atomic_load(&w->n_pending) == 0)
 		atomic_store(&w->hurry, 0);
 	return atomic_load(&w->done) ? take(&w->done) : NULL;
 }
@@ -292,9 +295,12 @@ static struct job *own_job(struct thread *t)
 }
 
 /* Sleeps unless there is a job now. Return: it, or NULL. */
-static struct job *rest(struct thread *t, enum sleep how)
+static struct job *rest(struct thread *t, unsigned int n_naps)
 {
-	static const struct timespec nap = {.tv_nsec = (long)NSEC_PER_MSEC};
+	bool is_short = n_naps > NAPS - SHORT_NAPS;
+	enum sleep how = n_naps ? NAPPING : ASLEEP;
+	const struct timespec nap = {
+		.tv_nsec = (long)(is_short ? SHORT_NAP_NS : NAP_NS)};
 	struct workers *w = t->workers;
 	struct job *job, *done;
 
@@ -308,7 +314,7 @@ static struct job *rest(struct thread *t, enum sleep how)
 	atomic_store(&t->asleep, AWAKE);
 	/* The quiet ones that nobody came for during a whole nap. */
 	done = atomic_load(&w->done);
-	if (how == NAPPING && done && done == t->not_taken)
+	if (how == NAPPING && !is_short && done && done == t->not_taken)
 		tell(w);
 	t->not_taken = done;
 	return job;
@@ -328,7 +334,7 @@ static void work(struct thread *t)
 		if (!job && atomic_load(&w->stopping) == STOP_ALL)
 			return;
 		if (!job)
-			job = rest(t, n_naps ? NAPPING : ASLEEP);
+			job = rest(t, n_naps);
 		if (job) {
 			n_naps = t->role == ROLE_EXPRESS ? NAPS : 0;
 			run_step(t, job);

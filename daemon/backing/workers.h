@@ -11,8 +11,9 @@
  *
  * A small job that is quiet (nobody waits for its end) does not cost the loop a
  * wake-up on either side: it is begun with the next jobs, WORKERS_QUIET_JOBS of
- * them or a millisecond later, and its end is told a millisecond or two later,
- * unless workers_take_done() is called before. Those that somebody waits for
+ * them or a nap of the express later (a fifth of a millisecond while there are
+ * jobs, else one), and its end is told a millisecond or two later, unless
+ * workers_take_done() is called before. Those that somebody waits for
  * come first, but every other step is a quiet one's: it is they that give
  * memory back.
  *
@@ -32,7 +33,7 @@
 #include "backing/window.h"
 
 #define WORKERS_MAX         16u
-#define WORKERS_QUIET_JOBS  16u
+#define WORKERS_QUIET_JOBS  256u
 #define WORKERS_PERIOD_MS   5u
 #define WORKERS_RESCUE_NICE 5
 
