@@ -123,7 +123,7 @@ static void others_are_served_and_the_sender_waits(void)
 static void who_leaves_what_cannot_be_closed_stays_charged(void)
 {
 	unsigned int fds = count_fds(it_daemon.pid);
-	int socks[CONNECTIONS - 1];
+	int socks[CONNECTIONS - 1], refused;
 
 	if (!blocker_fuse(&blocker))
 		return;
@@ -136,7 +136,10 @@ static void who_leaves_what_cannot_be_closed_stays_charged(void)
 		close(socks[i]);
 	CU_ASSERT_TRUE(serves());
 	CU_ASSERT_EQUAL(connections_used(), CONNECTIONS);
-	CU_ASSERT_EQUAL(raw_open(it_daemon.socket), -EDQUOT);
+	refused = raw_connect(it_daemon.socket);
+	CU_ASSERT_EQUAL(raw_receive(refused, &reply), 0);
+	CU_ASSERT_EQUAL(reply.header.status, -EDQUOT);
+	close(refused);
 	/* Sixty-four each, and the three of a connection; the buffers that were
 	 * allocated meanwhile may be parked. */
 	CU_ASSERT(count_fds(it_daemon.pid) <= fds + (CONNECTIONS - 1) * 67 + 4);
