@@ -79,8 +79,8 @@ static void leave_queue(struct backing *b, struct making *m)
 
 /*
  * A uid may have as many in the queue as it leaves free for others. So whoever
- * comes first finds half of it and leaves the other, and no number of greedy
- * users fills it.
+ * comes first finds half of it and leaves the other, and so on: it takes 14
+ * greedy users at once to fill it.
  */
 static bool is_full(const struct backing *b, uid_t uid)
 {
