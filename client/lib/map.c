@@ -61,22 +61,35 @@ static long count_faults(void)
 	return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Return: how many faults it took to enter the page at @p into the table. */
-static long enter_page(char *p, int advice)
-{
-	long before = count_faults();
+/* Enters pages into the table. */
+struct entering {
+	int advice;
+	long n_faults; /* so far */
+};
 
-	if (madvise(p, page_bytes(), advice) < 0)
+static void entering_init(struct entering *e, int advice)
+{
+	e->advice = advice;
+	e->n_faults = count_faults();
+}
+
+/* Return: how many faults it took to enter the page at @p, or -1. */
+static long enter_page(struct entering *e, char *p)
+{
+	long before = e->n_faults;
+
+	if (madvise(p, page_bytes(), e->advice) < 0)
 		return -1;
-	return count_faults() - before;
+	e->n_faults = count_faults();
+	return e->n_faults - before;
 }
 
 /* Return: whether the folio of the page at @p has the @len_bytes from there,
  * which are entered then. Folios are aligned to their size: if it is smaller
  * another begins in the middle. */
-static bool is_folio(char *p, size_t len_bytes, int advice)
+static bool is_folio(struct entering *e, char *p, size_t len_bytes)
 {
-	return enter_page(p + len_bytes / 2, advice) == 0;
+	return enter_page(e, p + len_bytes / 2) == 0;
 }
 
 /*
@@ -90,16 +103,18 @@ static bool is_folio(char *p, size_t len_bytes, int advice)
 static size_t enter_large(char *map, size_t len_bytes, int advice)
 {
 	size_t huge_bytes = len_bytes & ~(HUGE_BYTES - 1), at = 0;
+	struct entering e;
 
+	entering_init(&e, advice);
 	/* No fault at all: they are not counted here. */
-	if (len_bytes < LARGE_BYTES || enter_page(map, advice) <= 0)
+	if (len_bytes < LARGE_BYTES || enter_page(&e, map) <= 0)
 		return 0;
-	if (huge_bytes > 0 && is_folio(map, HUGE_BYTES, advice) &&
+	if (huge_bytes > 0 && is_folio(&e, map, HUGE_BYTES) &&
 	    madvise(map, huge_bytes, advice) == 0)
 		at = huge_bytes;
 	for (; len_bytes - at >= LARGE_BYTES; at += LARGE_BYTES)
-		if (enter_page(map + at, advice) < 0 ||
-		    !is_folio(map + at, LARGE_BYTES, advice))
+		if (enter_page(&e, map + at) < 0 ||
+		    !is_folio(&e, map + at, LARGE_BYTES))
 			break;
 	return at;
 }
@@ -115,10 +130,11 @@ static size_t enter_large(char *map, size_t len_bytes, int advice)
 static int enter_small(char *map, size_t len_bytes)
 {
 	size_t last = AROUND_BYTES - page_bytes(), at = 0;
+	struct entering e;
 
-	if (len_bytes >= AROUND_BYTES &&
-	    enter_page(map + last, MADV_POPULATE_READ) > 0 &&
-	    enter_page(map + page_bytes(), MADV_POPULATE_READ) == 0)
+	entering_init(&e, MADV_POPULATE_READ);
+	if (len_bytes >= AROUND_BYTES && enter_page(&e, map + last) > 0 &&
+	    enter_page(&e, map + page_bytes()) == 0)
 		for (at = AROUND_BYTES; at + AROUND_BYTES <= len_bytes;
 		     at += AROUND_BYTES)
 			if (madvise(map + at + last, page_bytes(),
