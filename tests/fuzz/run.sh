@@ -36,7 +36,7 @@ for name; do
 	out=build/fuzz/findings/$name
 	mkdir -p "$out" "build/fuzz/corpus/$name"
 	start=$(date +%s)
-	"build/fuzz/tests/fuzz/fuzz_$name" -runs="$n" -timeout=25 -max_len=4096 \
+	"build/fuzz/tests/fuzz/fuzz_$name" -runs="$n" -timeout=25 -report_slow_units=25 -max_len=4096 \
 		-artifact_prefix="$out/" -print_final_stats=1 \
 		"build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" \
 		>"$out/log" 2>&1 || failed=1
