@@ -22,9 +22,9 @@
  * user's long row does not keep another waiting.
  */
 
-#define N_STRANGE    4u /* as many uids can block before others notice */
+#define N_STRANGE    16u /* as many uids can block before others notice */
 #define N_THREADS    (1u + N_STRANGE)
-#define STACK_BYTES  KIB(256)
+#define STACK_BYTES  KIB(64)
 #define FAREWELL_S   1 /* for those that do not block */
 #define PEEK_TRIES   4
 #define MESSAGES_MAX 1024 /* read away by the loop; more than a queue holds */

@@ -15,7 +15,7 @@
 #include "support/fail_malloc.h"
 #include "support/faults.h"
 
-#define N_BLOCKING 4u /* uids that can block at once */
+#define N_BLOCKING 16u /* uids that can block at once */
 
 static struct closer *closer;
 static unsigned int n_fds_before;
