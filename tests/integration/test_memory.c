@@ -11,6 +11,7 @@
 
 #include "integration/common.h"
 #include "support/memcg.h"
+#include "support/settings.h"
 
 /*
  * The daemon where memory is really short: in a cgroup that would kill it, and
@@ -85,8 +86,6 @@ static void what_was_freed_leaves_the_cgroup_within_a_second(void)
 	CU_ASSERT_TRUE(wait_until(shmem_is_gone, NULL, 1000));
 }
 
-/* vm.overcommit_memory, of the whole host: put back whatever happens. */
-
 /* The number after @key, "" for the first of the file. */
 static uint64_t read_number(const char *path, const char *key)
 {
@@ -104,63 +103,37 @@ static uint64_t read_number(const char *path, const char *key)
 	return n;
 }
 
-static bool write_sysctl(const char *path, uint64_t n)
-{
-	FILE *f = fopen(path, "we");
-	bool ok = f && fprintf(f, "%" PRIu64, n) > 0;
-
-	return f && fclose(f) == 0 && ok;
-}
-
 #define MODE_FILE  "/proc/sys/vm/overcommit_memory"
 #define RATIO_FILE "/proc/sys/vm/overcommit_ratio"
 #define KB_FILE    "/proc/sys/vm/overcommit_kbytes"
 
-/* A child that restores when its pipe closes: also when this program dies. */
-static pid_t start_guard(int *ret_fd)
-{
-	uint64_t mode = read_number(MODE_FILE, "");
-	uint64_t ratio = read_number(RATIO_FILE, "");
-	uint64_t kb = read_number(KB_FILE, "");
-	int fds[2];
-	char byte;
-	pid_t pid;
-
-	T_REQUIRE(pipe2(fds, O_CLOEXEC) == 0);
-	pid = fork();
-	if (pid == 0) {
-		close(fds[1]);
-		signal(SIGTERM, SIG_IGN);
-		signal(SIGINT, SIG_IGN);
-		(void)!read(fds[0], &byte, 1);
-		write_sysctl(MODE_FILE, mode);
-		write_sysctl(kb ? KB_FILE : RATIO_FILE, kb ? kb : ratio);
-		_exit(0);
-	}
-	close(fds[0]);
-	*ret_fd = fds[1];
-	return pid;
-}
-
 static void with_overcommit_refused_it_is_enomem(void)
 {
 	uint64_t committed_kb = read_number("/proc/meminfo", "Committed_AS:");
-	int fds[N_STEPS], error = 0, n = 0, guard_fd;
-	pid_t guard = start_guard(&guard_fd);
+	/* Of kbytes and ratio the one that is in force. */
+	const char *const paths[] = {MODE_FILE,
+				     read_number(KB_FILE, "") ? KB_FILE
+							      : RATIO_FILE,
+				     NULL};
+	int fds[N_STEPS], error = 0, n = 0;
+	struct settings_guard guard;
+	char limit_kb[32];
 
-	if (write_sysctl(KB_FILE, committed_kb + 256 * 1024) &&
-	    write_sysctl(MODE_FILE, 2)) {
+	snprintf(limit_kb, sizeof(limit_kb), "%" PRIu64,
+		 committed_kb + 256 * 1024);
+	settings_guard(&guard, paths);
+	if (settings_write(KB_FILE, limit_kb) &&
+	    settings_write(MODE_FILE, "2")) {
 		n = fill(fds, &error);
 		/* Before anything else: all others suffer meanwhile. */
-		write_sysctl(MODE_FILE, 0);
+		settings_write(MODE_FILE, "0");
 		CU_ASSERT_EQUAL(error, -ENOMEM);
 		CU_ASSERT_PTR_NOT_NULL(strstr(it_error, "overcommit"));
 		CU_ASSERT_TRUE(n < N_STEPS);
 	} else {
 		printf(" (may not set vm.overcommit_memory: not tried) ");
 	}
-	close(guard_fd);
-	waitpid(guard, NULL, 0);
+	settings_restore(&guard);
 	while (n > 0)
 		close(fds[--n]);
 	n = it_alloc("system", STEP_BYTES, NULL);

@@ -16,6 +16,7 @@
 #include "backing/thp.h"
 #include "harness.h"
 #include "support/faults.h"
+#include "support/settings.h"
 
 /*
  * The orders of real folios, read from the kernel; as root only. The switches
@@ -253,47 +254,37 @@ static void a_switch_changed_by_others_is_left_alone(void)
 	static const char path[] = "/sys/kernel/mm/transparent_hugepage/"
 				   "hugepages-64kB/shmem_enabled";
 	char before[2048], after[2048], reason[THP_REASON_BYTES];
+	struct settings_guard guard;
 	struct thp *thp = NULL;
-	FILE *f;
 
 	switches(before, sizeof(before));
+	settings_guard(&guard, (const char *const[]){path, NULL});
 	T_REQUIRE(thp_new(&thp, state_file, reason) == 0);
 	(void)thp_enable(thp, 1u << 4);
-	f = fopen(path, "w");
-	T_REQUIRE(f != NULL);
-	fputs("within_size", f);
-	fclose(f);
+	CU_ASSERT_TRUE(settings_write(path, "within_size"));
 	thp = thp_free(thp);
 	CU_ASSERT_TRUE(thp_enabled_orders() & (1u << 4));
-	f = fopen(path, "w"); /* the test's own clean-up */
-	T_REQUIRE(f != NULL);
-	fputs("never", f);
-	fclose(f);
+	settings_restore(&guard);
 	switches(after, sizeof(after));
 	CU_ASSERT_STRING_EQUAL(before, after);
-}
-
-static void write_number(const char *path, unsigned long n)
-{
-	FILE *f = fopen(path, "w");
-
-	T_REQUIRE(f != NULL);
-	fprintf(f, "%lu", n);
-	fclose(f);
 }
 
 static void hugetlb_takes_reserved_pages_or_says_why_not(void)
 {
 	static const char path[] = "/proc/sys/vm/nr_hugepages";
 	unsigned long before = hugetlb_n_pages();
+	struct settings_guard guard;
 	struct backing_params params;
 	struct backing_buffer *bb;
 	struct harness h;
+	char wanted[32];
 	int fd;
 
-	write_number(path, before + 4);
+	settings_guard(&guard, (const char *const[]){path, NULL});
+	snprintf(wanted, sizeof(wanted), "%lu", before + 4);
+	(void)settings_write(path, wanted);
 	if (hugetlb_n_pages() < before + 4) {
-		write_number(path, before);
+		settings_restore(&guard);
 		printf(" (no pages to reserve: not tried) ");
 		return;
 	}
@@ -325,7 +316,7 @@ static void hugetlb_takes_reserved_pages_or_says_why_not(void)
 	faults_clear();
 	close(fd);
 	harness_stop(&h);
-	write_number(path, before);
+	settings_restore(&guard);
 	CU_ASSERT_EQUAL(hugetlb_n_pages(), before);
 }
 
