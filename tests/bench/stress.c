@@ -2,14 +2,16 @@
 /*
  * The stress tool: many clients of one daemon allocate buffers of random sizes,
  * check that they are zero, fill them with a pattern, hold them, check the
- * pattern and let go. On a daemon of its own it starts with a node so full that
- * allocations stall and occupants are killed, and afterwards everything must be
- * as it was.
+ * pattern and let go, or hand them to a forked process that does. On a daemon
+ * of its own it starts with a node so full that allocations stall and occupants
+ * are killed, an administrator puts pressure and injected failures on and off
+ * meanwhile, and afterwards everything must be as it was.
  *
- *   stress [--allocs N] [--clients N] [--seed N] [--socket PATH]
+ *   stress [--seconds N | --allocs N] [--clients N] [--seed N] [--socket PATH]
  *
- * With --socket it loads a daemon that runs already, for instance while
- * `dmaheapctl trace record FILE` follows it.
+ * It goes on for a minute, for so many seconds, or until so many allocations
+ * were tried. With --socket it loads a daemon that runs already, for instance
+ * while `dmaheapctl trace record FILE` follows it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <dmaheap/dmaheap.h>
@@ -31,6 +36,9 @@
 #define HELD_MAX    12u
 #define PAGE_BYTES  4096u
 #define MIN_STALLS  100u
+#define MIN_ALLOCS  10000u /* in a minute */
+#define PASS_ONE_IN 64u
+#define TURN_MS     200u /* with pressure, and without */
 
 /* Anonymous memory without swap: what reclaim cannot get, the killer must. */
 static const char config[] = "[daemon]\n"
@@ -49,12 +57,14 @@ static const char config[] = "[daemon]\n"
 
 static struct options {
 	const char *socket;
-	unsigned long allocs;
+	unsigned long seconds;
+	unsigned long allocs; /* 0: by time */
 	unsigned long clients;
 	unsigned long seed;
-} options = {.allocs = 16000, .clients = 16, .seed = 1};
+} options = {.seconds = 60, .clients = 16, .seed = 1};
 
-static _Atomic unsigned long n_done, n_refused, n_stalled, n_wrong;
+static _Atomic unsigned long n_done, n_refused, n_stalled, n_passed, n_wrong;
+static time_t end_s; /* CLOCK_MONOTONIC */
 
 struct held {
 	int fd;
@@ -118,6 +128,86 @@ static void let_go(struct held *h)
 	h->fd = -1;
 }
 
+/* ---- to another process ---- */
+
+union one_fd {
+	char buf[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+static bool send_fd(int sock, int fd)
+{
+	union one_fd control = {0};
+	char byte = 0;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) == 1;
+}
+
+static int receive_fd(int sock)
+{
+	union one_fd control = {0};
+	char byte;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	int fd;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
+		return -1;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/* The forked one: what it inherited and what it is sent must be the buffer. */
+_Noreturn static void check_passed(int sock, struct held *h)
+{
+	unsigned long wrong = walk(h, false);
+
+	close(h->fd);
+	h->fd = receive_fd(sock);
+	_exit(h->fd < 0 || wrong || walk(h, false) ? EXIT_FAILURE
+						   : EXIT_SUCCESS);
+}
+
+/* Its last reference goes in another process. */
+static void pass_on(struct held *h)
+{
+	int socks[2], status = -1;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
+		abort();
+	pid = fork();
+	if (pid < 0)
+		abort();
+	if (pid == 0) {
+		/* Else it would wait for itself. */
+		close(socks[0]);
+		check_passed(socks[1], h);
+	}
+	close(socks[1]);
+	n_wrong += !send_fd(socks[0], h->fd);
+	close(socks[0]);
+	close(h->fd);
+	h->fd = -1;
+	n_wrong += waitpid(pid, &status, 0) != pid || status != 0;
+	n_passed++;
+}
+
+/* ---- clients ---- */
+
 static void allocate(struct client *c, struct held *h)
 {
 	struct dmaheap_alloc_report report;
@@ -141,15 +231,27 @@ static void allocate(struct client *c, struct held *h)
 	n_wrong += walk(h, true);
 }
 
+static bool goes_on(const struct client *c, unsigned long i)
+{
+	struct timespec now;
+
+	if (options.allocs)
+		return i < c->n;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec < end_s;
+}
+
 static void *client_main(void *arg)
 {
 	struct client *c = arg;
 
 	for (unsigned int i = 0; i < HELD_MAX; i++)
 		c->held[i].fd = -1;
-	for (unsigned long i = 0; i < c->n; i++) {
+	for (unsigned long i = 0; goes_on(c, i); i++) {
 		struct held *h = &c->held[next_random(c) % HELD_MAX];
 
+		if (h->fd >= 0 && next_random(c) % PASS_ONE_IN == 0)
+			pass_on(h);
 		let_go(h);
 		allocate(c, h);
 	}
@@ -161,7 +263,11 @@ static void *client_main(void *arg)
 static bool load(const char *socket)
 {
 	static struct client clients[CLIENTS_MAX];
+	struct timespec now;
 	bool ok = true;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end_s = now.tv_sec + (time_t)options.seconds;
 
 	for (unsigned int i = 0; i < options.clients; i++) {
 		struct client *c = &clients[i];
@@ -184,10 +290,90 @@ static bool load(const char *socket)
 	return ok;
 }
 
-/* What has to be the same before and after. */
+/* ---- the administrator ---- */
+
+struct administrator {
+	pthread_t thread;
+	struct dmaheap *dh;
+	atomic_bool stop;
+	unsigned long n_turns;
+};
+
+static void call(struct administrator *a, uint16_t opcode, const void *req,
+		 size_t n_bytes)
+{
+	struct dmaheap_message msg = {.opcode = opcode,
+				      .payload = req,
+				      .payload_bytes = n_bytes};
+	int r = dmaheap_call(a->dh, &msg);
+
+	if (r) {
+		fprintf(stderr, "administrator: opcode %u: %s\n", opcode,
+			strerror(-r));
+		n_wrong++;
+	}
+}
+
+static void press(struct administrator *a, uint32_t kind)
+{
+	const struct dmaheap_pressure_req req = {.kind = kind};
+
+	call(a, DMAHEAP_OP_PRESSURE, &req, sizeof(req));
+}
+
+static void inject(struct administrator *a, uint32_t fail_rate_ppm,
+		   uint32_t stall_ms)
+{
+	const struct dmaheap_inject_req req = {
+		.flags = fail_rate_ppm || stall_ms ? 0 : DMAHEAP_INJECT_CLEAR,
+		.uid = DMAHEAP_INJECT_ANY_ID,
+		.pid = DMAHEAP_INJECT_ANY_ID,
+		.fail_rate_ppm = fail_rate_ppm,
+		.stall_ms = stall_ms,
+	};
+
+	call(a, DMAHEAP_OP_INJECT, &req, sizeof(req));
+}
+
+/* Pressure and failures, then neither; every other time stalls as well. */
+static void *administrator_main(void *arg)
+{
+	const struct timespec turn = {.tv_nsec = TURN_MS * 1000000l};
+	struct administrator *a = arg;
+
+	while (!a->stop) {
+		press(a, DMAHEAP_PRESSURE_LOW_MEMORY);
+		inject(a, 20000, 0);
+		if (a->n_turns % 2)
+			inject(a, 0, 5);
+		nanosleep(&turn, NULL);
+		inject(a, 0, 0);
+		press(a, DMAHEAP_PRESSURE_RELEASE);
+		nanosleep(&turn, NULL);
+		a->n_turns++;
+	}
+	return NULL;
+}
+
+static bool load_under_pressure(struct administrator *a, const char *socket)
+{
+	bool ok;
+
+	if (dmaheap_connect(&a->dh, socket) ||
+	    pthread_create(&a->thread, NULL, administrator_main, a))
+		return false;
+	ok = load(socket);
+	a->stop = true;
+	pthread_join(a->thread, NULL);
+	a->dh = dmaheap_close(a->dh);
+	return ok;
+}
+
+/* ---- what has to be the same before and after ---- */
+
 struct books {
 	unsigned int n_fds, n_watches;
-	uint64_t buffers, pool_bytes;
+	uint64_t buffers, pool_bytes, metadata_pages;
 	uint64_t oom_kills;
 };
 
@@ -201,6 +387,31 @@ static uint64_t vmstat(const char *name)
 	return 0;
 }
 
+/* Of the node's text, which has more than the statistics. */
+static uint64_t metadata_pages(struct dmaheap *dh)
+{
+	const struct dmaheap_node_req req = {.text = DMAHEAP_NODE_VMSTAT};
+	struct {
+		struct dmaheap_text_reply head;
+		char text[DMAHEAP_MESSAGE_MAX_BYTES];
+	} reply = {0};
+	struct dmaheap_message msg = {.opcode = DMAHEAP_OP_NODE,
+				      .payload = &req,
+				      .payload_bytes = sizeof(req),
+				      .reply = &reply,
+				      .reply_capacity_bytes =
+					      sizeof(reply) - 1};
+	unsigned long long n;
+	const char *line;
+
+	if (dmaheap_call(dh, &msg))
+		abort();
+	line = strstr(reply.text, "model_metadata_pages ");
+	if (!line || sscanf(line, "%*s %llu", &n) != 1)
+		abort();
+	return n;
+}
+
 static void read_books(struct dmaheap *dh, const struct daemon *d,
 		       struct books *ret)
 {
@@ -208,6 +419,7 @@ static void read_books(struct dmaheap *dh, const struct daemon *d,
 		abort();
 	*ret = (struct books){.n_fds = count_fds(d->pid),
 			      .n_watches = count_watches(d->pid),
+			      .metadata_pages = metadata_pages(dh),
 			      .oom_kills = vmstat("oom_kill")};
 	for (uint32_t h = 0; h < stats.n_heaps; h++) {
 		ret->buffers += stats.heap[h].buffers;
@@ -235,7 +447,7 @@ static bool is_as_before(void *ctx)
 		return false;
 	read_books(c->dh, c->d, &c->now);
 	return c->now.buffers == 0 && c->now.pool_bytes == 0 &&
-	       c->now.n_fds <= c->before.n_fds &&
+	       c->now.metadata_pages == 0 && c->now.n_fds <= c->before.n_fds &&
 	       c->now.n_watches <= c->before.n_watches;
 }
 
@@ -245,19 +457,24 @@ static bool check_own(struct calm *c)
 	char *log = daemon_log_text(c->d);
 	bool clean = log && !strstr(log, "object-misuse");
 
-	printf("after: buffers %llu, pool bytes %llu, fds %u (before %u), "
-	       "watches %u (%u), oom kills %llu, misuses %s\n",
+	printf("after: buffers %llu, pool bytes %llu, metadata pages %llu, "
+	       "fds %u (before %u), watches %u (%u), oom kills %llu, "
+	       "misuses %s\n",
 	       (unsigned long long)c->now.buffers,
-	       (unsigned long long)c->now.pool_bytes, c->now.n_fds,
+	       (unsigned long long)c->now.pool_bytes,
+	       (unsigned long long)c->now.metadata_pages, c->now.n_fds,
 	       c->before.n_fds, c->now.n_watches, c->before.n_watches,
 	       (unsigned long long)c->now.oom_kills, clean ? "none" : "some");
 	free(log);
-	return calm && clean && n_stalled >= MIN_STALLS && c->now.oom_kills > 0;
+	return calm && clean && n_stalled >= MIN_STALLS &&
+	       c->now.oom_kills > 0 && n_passed > 0 &&
+	       (options.seconds < 60 || options.allocs || n_done >= MIN_ALLOCS);
 }
 
 static bool run_own(void)
 {
 	struct daemon d;
+	struct administrator a = {0};
 	struct calm c = {.d = &d};
 	bool ok;
 
@@ -267,7 +484,8 @@ static bool run_own(void)
 		return false;
 	}
 	read_books(c.dh, &d, &c.before);
-	ok = load(d.socket);
+	ok = load_under_pressure(&a, d.socket);
+	printf("pressure and injection %lu times on and off\n", a.n_turns);
 	ok = check_own(&c) && ok;
 	c.dh = dmaheap_close(c.dh);
 	return daemon_stop(&d) && ok;
@@ -276,6 +494,7 @@ static bool run_own(void)
 static bool parse(int argc, char **argv)
 {
 	static const struct option longopts[] = {
+		{"seconds", required_argument, NULL, 't'},
 		{"allocs", required_argument, NULL, 'a'},
 		{"clients", required_argument, NULL, 'c'},
 		{"seed", required_argument, NULL, 's'},
@@ -285,7 +504,9 @@ static bool parse(int argc, char **argv)
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
-		if (opt == 'a')
+		if (opt == 't')
+			options.seconds = strtoul(optarg, NULL, 10);
+		else if (opt == 'a')
 			options.allocs = strtoul(optarg, NULL, 10);
 		else if (opt == 'c')
 			options.clients = strtoul(optarg, NULL, 10);
@@ -305,12 +526,14 @@ int main(int argc, char **argv)
 	bool ok;
 
 	if (!parse(argc, argv)) {
-		fprintf(stderr, "usage: stress [--allocs N] [--clients 1..32] "
-				"[--seed N] [--socket PATH]\n");
+		fprintf(stderr, "usage: stress [--seconds N | --allocs N] "
+				"[--clients 1..32] [--seed N] "
+				"[--socket PATH]\n");
 		return 2;
 	}
 	ok = options.socket ? load(options.socket) : run_own();
-	printf("%lu allocated, %lu refused, %lu stalled, %lu pattern errors\n",
-	       n_done, n_refused, n_stalled, n_wrong);
+	printf("%lu allocated, %lu refused, %lu stalled, %lu passed on, "
+	       "%lu errors\n",
+	       n_done, n_refused, n_stalled, n_passed, n_wrong);
 	return ok && n_wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
