@@ -99,12 +99,12 @@ prove_all_back() {
 	before=$(free_pages "$dir/before")
 	after=$(free_pages "$dir/after")
 	waiting=$("$ctl" zoneinfo | awk '/ count:/ { n += $2 } END { print n + 0 }')
-	waiting=$((waiting - $(cat "$dir/waiting")))
-	if [ "$before" -ne $((after + waiting)) ]; then
-		echo "quickstart: $before pages were free before, $after and $waiting on per-CPU lists are now" >&2
+	waited=$(cat "$dir/waiting")
+	if [ $((before + waited)) -ne $((after + waiting)) ]; then
+		echo "quickstart: $before pages were free and $waited on per-CPU lists before, $after and $waiting are now" >&2
 		exit 1
 	fi
-	echo "-- every block came back: $before pages free before; now $after, and $waiting more on per-CPU lists"
+	echo "-- every block came back: $before pages free and $waited on per-CPU lists before, $after and $waiting now, as many together"
 }
 
 main_job() { # SNAPSHOT-DIRECTORY
