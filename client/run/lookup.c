@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/lookup.h"
 
+#include <errno.h>
 #include <limits.h>
 
 #include "run/target.h"
@@ -34,5 +35,14 @@ bool look_up(const struct run *run, const struct call *call, int dirfd,
 		call_continue(call);
 		return false;
 	}
-	return true;
+	switch (ret->at.place) {
+	case PLACE_MISSING:
+		call_fail(call, ENOENT);
+		return false;
+	case PLACE_NOT_A_DIRECTORY:
+		call_fail(call, ENOTDIR);
+		return false;
+	default:
+		return true;
+	}
 }

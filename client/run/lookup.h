@@ -21,6 +21,7 @@ struct lookup {
 	struct node_object object; /* of PLACE_FD */
 };
 
-/* Return: false when the call has been passed on to the kernel. */
+/* Return: false when the call has been answered: with the error that there is
+ * nothing at the path, or by the kernel, to which it was passed on. */
 bool look_up(const struct run *run, const struct call *call, int dirfd,
 	     uint64_t path_address, bool no_follow, struct lookup *ret);

@@ -27,12 +27,6 @@ static void do_access(struct run *run, const struct call *call, int dirfd,
 		else
 			call_return(call, 0);
 		break;
-	case PLACE_MISSING:
-		call_fail(call, ENOENT);
-		break;
-	case PLACE_NOT_A_DIRECTORY:
-		call_fail(call, ENOTDIR);
-		break;
 	case PLACE_OUTSIDE:
 		if (access(found.at.outside, mode) == 0)
 			call_return(call, 0);
@@ -73,12 +67,6 @@ static void do_xattr(struct run *run, const struct call *call, bool no_follow,
 			call_return(call, 0);
 		else
 			call_fail(call, ENODATA);
-		break;
-	case PLACE_MISSING:
-		call_fail(call, ENOENT);
-		break;
-	case PLACE_NOT_A_DIRECTORY:
-		call_fail(call, ENOTDIR);
 		break;
 	default:
 		call_continue(call);

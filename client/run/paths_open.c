@@ -158,12 +158,6 @@ static void do_open(struct run *run, const struct call *call, int dirfd,
 	case PLACE_HEAP:
 		open_heap(run, call, found.at.heap, flags);
 		break;
-	case PLACE_MISSING:
-		call_fail(call, ENOENT);
-		break;
-	case PLACE_NOT_A_DIRECTORY:
-		call_fail(call, ENOTDIR);
-		break;
 	case PLACE_FD:
 		open_fd(run, call, &found, flags);
 		break;
@@ -173,8 +167,7 @@ static void do_open(struct run *run, const struct call *call, int dirfd,
 	case PLACE_OUTSIDE:
 		open_outside(call, found.at.outside, flags);
 		break;
-	case PLACE_ELSEWHERE:
-		call_continue(call);
+	default: /* look_up() has answered */
 		break;
 	}
 }

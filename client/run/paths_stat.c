@@ -27,12 +27,6 @@ static bool stat_of(struct run *run, const struct call *call, int dirfd,
 	case PLACE_HEAP:
 		node_stat_heap(run->node, found.at.heap, ret);
 		return true;
-	case PLACE_MISSING:
-		call_fail(call, ENOENT);
-		return false;
-	case PLACE_NOT_A_DIRECTORY:
-		call_fail(call, ENOTDIR);
-		return false;
 	case PLACE_FD:
 		if (!no_follow && run->strict &&
 		    strict_stat_object(run->node, &found.object, ret))
@@ -44,12 +38,10 @@ static bool stat_of(struct run *run, const struct call *call, int dirfd,
 			return true;
 		call_fail(call, errno);
 		return false;
-	case PLACE_FDINFO:
-	case PLACE_ELSEWHERE:
-		break;
+	default:
+		call_continue(call);
+		return false;
 	}
-	call_continue(call);
-	return false;
 }
 
 static void reply(const struct call *call, uint64_t address, const void *from,
@@ -200,19 +192,9 @@ static void do_readlink(struct run *run, const struct call *call, int dirfd,
 
 	if (!look_up(run, call, dirfd, path, true, &found))
 		return;
-	switch (found.at.place) {
-	case PLACE_DIRECTORY:
-	case PLACE_HEAP:
+	if (found.at.place == PLACE_DIRECTORY || found.at.place == PLACE_HEAP) {
 		call_fail(call, EINVAL);
 		return;
-	case PLACE_MISSING:
-		call_fail(call, ENOENT);
-		return;
-	case PLACE_NOT_A_DIRECTORY:
-		call_fail(call, ENOTDIR);
-		return;
-	default:
-		break;
 	}
 	if (found.at.place != PLACE_FD || capacity_bytes <= 0 ||
 	    !fd_link_text(run, &found, text)) {
