@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lab/experiment_model.h"
+#include "lab/median.h"
 #include "mm/kvalloc.h"
 #include "mm/node.h"
 
@@ -139,13 +140,6 @@ static int operate(struct load *load, struct live *live, unsigned int n_pages,
 	return 0;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static int run_load(const struct kvcalloc_params *p, struct load *load,
 		    unsigned int n_pages, struct kvcalloc_cell *cell)
 {
@@ -159,9 +153,8 @@ static int run_load(const struct kvcalloc_params *p, struct load *load,
 	}
 	if (r)
 		return r;
-	qsort(load->op_ns, p->n_ops, sizeof(*load->op_ns), compare_ns);
 	cell->per_op_ns = sum / p->n_ops;
-	cell->median_ns = load->op_ns[p->n_ops / 2];
+	cell->median_ns = median_u64(load->op_ns, p->n_ops);
 	cell->n_contiguous = load->kv.n_contiguous;
 	cell->n_fallback = load->kv.n_fallback;
 	cell->n_oom_kills = node_vmstat(load->node, "oom_kill") - kills;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/objtrack.h"
 #include "base/slab.h"
 #include "lab/experiment_objtrack.h"
+#include "lab/median.h"
 
 #define ROUNDS    15
 #define PAIRS     201
@@ -90,13 +90,6 @@ static double time_objects(struct slab_cache *cache, struct objtrack *off,
 	return (double)(clock_thread_cpu_ns() - start) / (N_LOOPS * N_OBJECTS);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * Both sides of a pair follow each other at once, in turns the one or the other
  * first; the median of many pairs: whatever else the machine does strikes some
@@ -124,11 +117,9 @@ static int time_off(struct objtrack_result *result, struct objtrack *off)
 		without[i] = ns[0];
 		ratio[i] = ns[1] / ns[0];
 	}
-	qsort(without, PAIRS, sizeof(double), compare);
-	qsort(ratio, PAIRS, sizeof(double), compare);
-	result->off_percent = 100 * (ratio[PAIRS / 2] - 1);
-	result->off_ns =
-		MAX(result->off_percent, 0.0) / 100 * without[PAIRS / 2] / 4;
+	result->off_percent = 100 * (median_double(ratio, PAIRS) - 1);
+	result->off_ns = MAX(result->off_percent, 0.0) / 100 *
+			 median_double(without, PAIRS) / 4;
 	return 0;
 }
 

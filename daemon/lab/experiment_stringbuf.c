@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/slab_class.h"
 #include "base/strbuf.h"
+#include "lab/median.h"
 
 /* tests/data/stringbuf.tsv */
 #define SOURCE_CLASSES_NS    1491
@@ -145,20 +146,12 @@ static bool (*const builders[])(struct counted *, bool, unsigned int) = {
 	[STRINGBUF_REALLOC] = build_realloc,
 };
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double median_per_append(uint64_t *ns,
 				const struct stringbuf_params *params)
 {
 	double appends = (double)params->n_strings * params->n_appends;
 
-	qsort(ns, params->n_rounds, sizeof(*ns), compare_ns);
-	return (double)ns[params->n_rounds / 2] / appends;
+	return (double)median_u64(ns, params->n_rounds) / appends;
 }
 
 /* Every loop's times, round by round. */
@@ -298,7 +291,7 @@ static const char *verdict(double with_copying, double without)
 	if (with_copying < without / 1.1)
 		return "wins";
 	return with_copying > without * 1.1 ? "loses"
-					     : "neither wins nor loses";
+					    : "neither wins nor loses";
 }
 
 static void conclude(const struct stringbuf_result *r, struct report *report)

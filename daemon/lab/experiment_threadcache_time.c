@@ -10,6 +10,7 @@
 #include "base/slab.h"
 #include "base/slab_class.h"
 #include "lab/experiment_threadcache.h"
+#include "lab/median.h"
 
 #define OBJECT_BYTES    304u
 #define BATCH           400u /* objects alive at once in a timed loop */
@@ -197,13 +198,6 @@ static double time_writers_once(struct writer *w, unsigned int n)
 	return (double)ns / N_WRITES;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median of the rounds that count. Return: ns, < 0 when none did. */
 static double time_writers(struct writer *w, unsigned int n)
 {
@@ -216,8 +210,7 @@ static double time_writers(struct writer *w, unsigned int n)
 	}
 	if (n_good == 0)
 		return -1;
-	qsort(ns, n_good, sizeof(ns[0]), compare);
-	return ns[n_good / 2];
+	return median_double(ns, n_good);
 }
 
 /* Two CPUs that this process may use. Return: how many it found. */

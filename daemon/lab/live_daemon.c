@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "lab/median.h"
 
 #define READY_TIMEOUT_MS 5000
 #define ROUNDS           101
@@ -180,19 +181,6 @@ static int measure_requests(const struct live_daemon *d, struct dmaheap *dh,
 	return 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), compare_doubles);
-	return values[ROUNDS / 2];
-}
-
 /* Interleaved, so that what else the machine does hits both alike. */
 static int measure_both(const struct live_daemon daemons[2],
 			struct dmaheap *const dh[2],
@@ -212,8 +200,10 @@ static int measure_both(const struct live_daemon daemons[2],
 		}
 	}
 	for (int i = 0; i < 2; i++)
-		ret[i] = (struct live_daemon_speed){median(per_s[i]),
-						    median(cpu_us[i])};
+		ret[i] = (struct live_daemon_speed){median_double(per_s[i],
+								  ROUNDS),
+						    median_double(cpu_us[i],
+								  ROUNDS)};
 	return 0;
 }
 
