@@ -28,7 +28,6 @@ enum buffer_state {
 	BUFFER_DROPPING,
 };
 
-/* Needed only until the buffer is made. */
 /* How many buffers of one uid are being made; freed with the last. */
 struct creator {
 	struct list_node link; /* backing::creators */
@@ -36,6 +35,7 @@ struct creator {
 	uint64_t n_creating;
 };
 
+/* Needed only until the buffer is made. */
 struct making {
 	struct creator *creator;
 	struct backing_spec spec;

@@ -27,24 +27,16 @@ _unused_ static uint64_t runs_bytes(const struct backing_spec *spec)
 	return bytes;
 }
 
-static struct creator *find_creator(const struct backing *b, uid_t uid)
+static struct creator *creator_of(struct backing *b, uid_t uid)
 {
+	struct creator *c;
+
 	list_for_each(pos, &b->creators)
 	{
-		struct creator *c = list_entry(pos, struct creator, link);
-
+		c = list_entry(pos, struct creator, link);
 		if (c->uid == uid)
 			return c;
 	}
-	return NULL;
-}
-
-static struct creator *creator_of(struct backing *b, uid_t uid)
-{
-	struct creator *c = find_creator(b, uid);
-
-	if (c)
-		return c;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -55,7 +47,7 @@ static struct creator *creator_of(struct backing *b, uid_t uid)
 
 static void creator_free_if_unused(struct creator *c)
 {
-	if (!c || c->n_creating)
+	if (c->n_creating)
 		return;
 	list_remove(&c->link);
 	free(c);
@@ -82,12 +74,9 @@ static void leave_queue(struct backing *b, struct making *m)
  * comes first finds half of it and leaves the other, and so on: it takes 14
  * greedy users at once to fill it.
  */
-static bool is_full(const struct backing *b, uid_t uid)
+static bool is_full(const struct backing *b, const struct creator *c)
 {
-	const struct creator *c = find_creator(b, uid);
-	uint64_t own = c ? c->n_creating : 0;
-
-	return b->n_creating + own >= BACKING_CREATING_MAX;
+	return b->n_creating + c->n_creating >= BACKING_CREATING_MAX;
 }
 
 int backing_create(struct backing *b, const struct backing_spec *spec,
@@ -101,12 +90,16 @@ int backing_create(struct backing *b, const struct backing_spec *spec,
 	assert(spec->n_runs <= BACKING_RUNS_MAX && spec->len_bytes > 0);
 	assert(runs_bytes(spec) == spec->len_bytes);
 	assert(strlen(spec->heap) < BACKING_HEAP_NAME_BYTES);
-	if (is_full(b, spec->uid))
-		return BACKING_E_BUSY;
 	c = creator_of(b, spec->uid);
+	if (!c)
+		return err_raise(-ENOMEM);
+	if (is_full(b, c)) {
+		creator_free_if_unused(c);
+		return BACKING_E_BUSY;
+	}
 	bb = backing_buffer_new(b, spec->len_bytes, spec->uid, spec->client);
 	m = calloc(1, sizeof(*m) + spec->n_runs * sizeof(m->runs[0]));
-	if (!c || !bb || !m) {
+	if (!bb || !m) {
 		creator_free_if_unused(c);
 		free(bb);
 		free(m);

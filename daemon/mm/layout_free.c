@@ -251,6 +251,15 @@ static uint64_t place_small(struct frames *f, unsigned int order,
 	return left;
 }
 
+/* Of all types. Return: whether they found room. */
+static bool place_all_small(struct frames *f, unsigned int order)
+{
+	for (unsigned int mt = 0; mt < MT_COUNT; mt++)
+		if (place_small(f, order, mt))
+			return false;
+	return true;
+}
+
 /*
  * Has proactive compaction been at work in the zone? Its passes stop at the low
  * mark, and go beyond it by what sits on the per-CPU lists: a score there is
@@ -341,16 +350,12 @@ int layout_place_free(struct frames *f, uint64_t *rest, struct node_error *err)
 			for (uint64_t i = 0; i < f->snap->free[mt][o]; i++)
 				if (!place_whole(f, o, mt))
 					goto no_room;
-	for (;; o--) {
-		if (o == 0)
-			*rest -= place_pcp(f, *rest / 2);
-
-		for (unsigned int mt = 0; mt < MT_COUNT; mt++)
-			if (place_small(f, o, mt))
-				goto no_room;
-		if (o == 0)
-			return 0;
-	}
+	for (; o > 0; o--)
+		if (!place_all_small(f, o))
+			goto no_room;
+	*rest -= place_pcp(f, *rest / 2);
+	if (place_all_small(f, 0))
+		return 0;
 no_room:
 	return layout_error(err,
 			    "zone %s: its free blocks of order %u do not fit "
