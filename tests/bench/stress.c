@@ -31,6 +31,7 @@
 #include <dmaheap/stats.h>
 
 #include "support/daemon.h"
+#include "support/raw.h"
 
 #define CLIENTS_MAX 32u
 #define HELD_MAX    12u
@@ -130,53 +131,13 @@ static void let_go(struct held *h)
 
 /* ---- to another process ---- */
 
-union one_fd {
-	char buf[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
-static bool send_fd(int sock, int fd)
-{
-	union one_fd control = {0};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control.buf)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) == 1;
-}
-
-static int receive_fd(int sock)
-{
-	union one_fd control = {0};
-	char byte;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control.buf)};
-	int fd;
-
-	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
-}
-
 /* The forked one: what it inherited and what it is sent must be the buffer. */
 _Noreturn static void check_passed(int sock, struct held *h)
 {
 	unsigned long wrong = walk(h, false);
 
 	close(h->fd);
-	h->fd = receive_fd(sock);
+	h->fd = raw_receive_fd(sock);
 	_exit(h->fd < 0 || wrong || walk(h, false) ? EXIT_FAILURE
 						   : EXIT_SUCCESS);
 }
@@ -198,7 +159,7 @@ static void pass_on(struct held *h)
 		check_passed(socks[1], h);
 	}
 	close(socks[1]);
-	n_wrong += !send_fd(socks[0], h->fd);
+	n_wrong += raw_send(socks[0], "", 1, &h->fd, 1) != 0;
 	close(socks[0]);
 	close(h->fd);
 	h->fd = -1;

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "integration/common.h"
+#include "support/raw.h"
 
 #define N_CLIENTS 32
 #define N_HELD    4 /* the last one is shared with the neighbour */
@@ -130,24 +131,10 @@ static uint64_t *take(int *ret_fd, struct held *ret)
 static void share(void)
 {
 	int sock = pairs[me / 2][me % 2];
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &fds[N_HELD - 1], sizeof(int));
-	FAIL_IF(sendmsg(sock, &msg, 0) != 1);
-	FAIL_IF(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1);
-	memcpy(&neighbours_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	FAIL_IF(raw_send(sock, "", 1, &fds[N_HELD - 1], 1));
+	neighbours_fd = raw_receive_fd(sock);
+	FAIL_IF(neighbours_fd < 0);
 }
 
 /* Says that it is quiet, once it has handed over what it holds. */

@@ -64,17 +64,6 @@ static int make_cold_file(void)
 	return fd;
 }
 
-static void join_cgroup(void)
-{
-	char path[320];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", cg.dir);
-	f = fopen(path, "we");
-	if (!f || fprintf(f, "%d", (int)getpid()) <= 0 || fclose(f))
-		_exit(1);
-}
-
 /* Reads the whole again and again. All read the same: to miss a page that was
  * in use is what the kernel counts as a stall. */
 _Noreturn static void read_for_ever(int fd)
@@ -98,7 +87,8 @@ static pid_t start_thrashing(int fd)
 
 	if (pid)
 		return pid;
-	join_cgroup();
+	if (!memcg_join(&cg))
+		_exit(1);
 	held = mmap(NULL, HELD_BYTES, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (held == MAP_FAILED)

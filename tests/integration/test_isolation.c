@@ -14,6 +14,7 @@
 
 #include "integration/common.h"
 #include "support/memcg.h"
+#include "support/raw.h"
 
 /*
  * A client writes SECRET into a buffer, keeps hold of it in some way and lets
@@ -165,22 +166,8 @@ static int peek_ring(struct hold *h)
 
 static void take_in_flight(struct hold *h)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-
-	memcpy(CMSG_DATA(&control.head), &h->fd, sizeof(int));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, h->pair) < 0 ||
-	    sendmsg(h->pair[0], &msg, 0) != 1)
+	    raw_send(h->pair[0], "", 1, &h->fd, 1))
 		h->unavailable = true;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "integration/common.h"
+#include "support/raw.h"
 
 #define LEN        IT_KIB(64)
 #define RELEASE_MS 50
@@ -40,43 +41,8 @@ static int alloc_in_child(void)
 
 static void send_fd(int sock, int fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} u = {{0}};
-	char c = 'x';
-	struct iovec iov = {.iov_base = &c, .iov_len = 1};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = u.buf,
-			   .msg_controllen = sizeof(u.buf)};
-	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-
-	h->cmsg_level = SOL_SOCKET;
-	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &fd, sizeof(int));
-	if (sendmsg(sock, &m, 0) != 1)
+	if (raw_send(sock, "x", 1, &fd, 1))
 		abort();
-}
-
-static int receive_fd(int sock)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} u = {{0}};
-	char c;
-	struct iovec iov = {.iov_base = &c, .iov_len = 1};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = u.buf,
-			   .msg_controllen = sizeof(u.buf)};
-	int fd = -1;
-
-	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&m))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
-	return fd;
 }
 
 static uint64_t n_buffers(void)
@@ -115,7 +81,7 @@ static void it_outlives_its_client_while_another_process_has_the_fd(void)
 		_exit(0);
 	}
 	close(pair[1]);
-	fd = receive_fd(pair[0]);
+	fd = raw_receive_fd(pair[0]);
 	waitpid(pid, &status, 0);
 	T_REQUIRE(fd >= 0);
 	/* The reply to this came after whatever the death has caused. */
@@ -151,7 +117,7 @@ static void it_lives_while_it_is_in_flight_in_a_socket(void)
 	send_fd(pair[0], fd);
 	close(fd);
 	CU_ASSERT_EQUAL(n_buffers(), 1);
-	fd = receive_fd(pair[1]);
+	fd = raw_receive_fd(pair[1]);
 	CU_ASSERT_TRUE(fd >= 0);
 	CU_ASSERT_EQUAL(n_buffers(), 1);
 	send_fd(pair[0], fd);

@@ -111,6 +111,11 @@ const char *memcg_create(struct memcg *cg, uint64_t limit_bytes)
 	return NULL;
 }
 
+bool memcg_join(const struct memcg *cg)
+{
+	return write_file(cg, "cgroup.procs", (uint64_t)getpid());
+}
+
 void memcg_destroy(struct memcg *cg)
 {
 	static const struct timespec pause = {.tv_nsec = 1000000};

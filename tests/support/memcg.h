@@ -26,6 +26,9 @@ extern char *const memcg_wrap[];
 /* @limit_bytes 0: none. Return: NULL, or why none can be made here. */
 const char *memcg_create(struct memcg *cg, uint64_t limit_bytes);
 
+/* Moves the calling process into it. Return: whether that worked. */
+bool memcg_join(const struct memcg *cg);
+
 /* Its processes must have ended. */
 void memcg_destroy(struct memcg *cg);
 

@@ -19,6 +19,9 @@ int raw_connect(const char *path);
 int raw_send(int sock, const void *bytes, size_t n_bytes, const int *fds,
 	     size_t n_fds);
 
+/* Receives a packet of one byte and one fd. Return: the fd, or -1. */
+int raw_receive_fd(int sock);
+
 /* A request with a right header. Return: 0 or a negated errno. */
 int raw_request(int sock, uint16_t opcode, const void *payload, size_t n_bytes,
 		const int *fds, size_t n_fds);
