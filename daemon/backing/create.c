@@ -191,6 +191,16 @@ void create_retry_waiting(struct backing *b)
 	}
 }
 
+/* Without memory for the sentence it is memory that was refused. */
+static const char *error_of(const struct making *m)
+{
+	if (m->error)
+		return m->error;
+	return m->r ? "the kernel refused memory, for the buffer or to say why "
+		      "there is none (vm.overcommit_memory, or none free)"
+		    : "";
+}
+
 void buffer_created(struct backing *b, struct backing_buffer *bb)
 {
 	struct making *m = bb->making;
@@ -198,7 +208,7 @@ void buffer_created(struct backing *b, struct backing_buffer *bb)
 	struct backing_info info = {
 		.got = (enum backing_kind)bb->kind,
 		.reason = m->reason[0] ? m->reason : b->reason,
-		.error = m->error ? m->error : "",
+		.error = error_of(m),
 		.queue_ns = m->queue_ns,
 		.populate_ns = m->populate_ns,
 	};

@@ -256,6 +256,19 @@ static void lack_of_memory_for_the_request_is_an_error(void)
 	}
 }
 
+static void without_memory_for_the_sentence_it_says_so(void)
+{
+	faults_arm(FAULT_MEMFD_CREATE, 0, 1, ENOMEM);
+	/* After the three of the request: the sentence's. */
+	fail_malloc_at(4);
+	CU_ASSERT_PTR_NULL(harness_make(&h, KIB(4)));
+	CU_ASSERT_EQUAL(fail_malloc_hit(), 1);
+	fail_malloc_at(0);
+	faults_clear();
+	CU_ASSERT_EQUAL(h.r, BACKING_E_BUDGET);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.error, "overcommit"));
+}
+
 static void what_cannot_start_says_why_and_leaves_nothing(void)
 {
 	static const enum fault faults[] = {
@@ -350,6 +363,8 @@ int main(int argc, char **argv)
 		 the_queue_is_bounded_and_nobody_fills_it},
 		{"lack of memory for the request is an error",
 		 lack_of_memory_for_the_request_is_an_error},
+		{"without memory for the sentence it says so",
+		 without_memory_for_the_sentence_it_says_so},
 		{"what cannot start says why and leaves nothing",
 		 what_cannot_start_says_why_and_leaves_nothing},
 		{"without leases nothing is used twice",
