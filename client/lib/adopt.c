@@ -155,7 +155,8 @@ static int hold(const struct search *s, const struct found *f)
 	if (fd < 0)
 		return errno == EMFILE ? -EMFILE : -ENOENT;
 	if (fstat(fd, &st) < 0 || st.st_ino != f->ino ||
-	    origin_is_foreign(s->dh->origin, st.st_dev, st.st_ino)) {
+	    origin_is_foreign(s->dh->origin,
+			      (struct origin_file){st.st_dev, st.st_ino})) {
 		close(fd);
 		return -ENOENT;
 	}

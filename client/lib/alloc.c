@@ -49,10 +49,15 @@ static int fill_request(struct dmaheap_alloc_req *req, const char *heap,
 }
 
 /* A file of at least the length asked for, so that no access can fault. */
-static bool is_buffer(int fd, uint64_t len_bytes, struct stat *st)
+static bool is_buffer(int fd, uint64_t len_bytes, struct origin_file *ret)
 {
-	return fstat(fd, st) == 0 && S_ISREG(st->st_mode) &&
-	       (uint64_t)st->st_size >= len_bytes;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    (uint64_t)st.st_size < len_bytes)
+		return false;
+	*ret = (struct origin_file){.dev = st.st_dev, .ino = st.st_ino};
+	return true;
 }
 
 static bool reply_fits(const struct wire_reply *reply,
@@ -80,7 +85,7 @@ static int take_buffers(struct dmaheap *dh, const struct dmaheap_alloc_req *req,
 			struct wire_reply *reply, int *ret_fds,
 			struct dmaheap_alloc_report *ret_reports)
 {
-	struct stat st[DMAHEAP_ALLOC_MAX_COUNT];
+	struct origin_file files[DMAHEAP_ALLOC_MAX_COUNT];
 	struct dmaheap_alloc_reply head;
 	const uint8_t *record = reply->payload + sizeof(head);
 
@@ -90,13 +95,13 @@ static int take_buffers(struct dmaheap *dh, const struct dmaheap_alloc_req *req,
 	if (!reply_fits(reply, &head, req->count))
 		return -EPROTO;
 	for (uint32_t i = 0; i < req->count; i++)
-		if (!is_buffer(reply->fds[i], req->len_bytes, &st[i]))
+		if (!is_buffer(reply->fds[i], req->len_bytes, &files[i]))
 			return -EPROTO;
 
 	for (uint32_t i = 0; i < req->count; i++) {
 		if (!(req->fd_flags & O_CLOEXEC))
 			fcntl(reply->fds[i], F_SETFD, 0);
-		origin_note(dh->origin, reply->fds[i], &st[i]);
+		origin_note(dh->origin, reply->fds[i], files[i]);
 		ret_fds[i] = reply->fds[i];
 		reply->fds[i] = -1;
 		if (ret_reports)

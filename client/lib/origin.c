@@ -8,8 +8,7 @@
 
 struct entry {
 	uint64_t origin; /* 0: no buffer was received under this number */
-	dev_t dev;
-	ino_t ino;
+	struct origin_file file;
 };
 
 static struct entry *entries; /* by fd number */
@@ -37,20 +36,18 @@ static bool grow(size_t n)
 	return true;
 }
 
-void origin_note(uint64_t origin, int fd, const struct stat *st)
+void origin_note(uint64_t origin, int fd, struct origin_file file)
 {
 	size_t i = (size_t)fd;
 
 	handles_lock();
 	/* Without memory the buffer stays unknown, which the header allows. */
 	if (i < n_entries || grow(i + 1))
-		entries[i] = (struct entry){.origin = origin,
-					    .dev = st->st_dev,
-					    .ino = st->st_ino};
+		entries[i] = (struct entry){.origin = origin, .file = file};
 	handles_unlock();
 }
 
-bool origin_is_foreign(uint64_t origin, dev_t dev, ino_t ino)
+bool origin_is_foreign(uint64_t origin, struct origin_file file)
 {
 	bool foreign = false;
 
@@ -58,7 +55,8 @@ bool origin_is_foreign(uint64_t origin, dev_t dev, ino_t ino)
 	for (size_t i = 0; i < n_entries; i++) {
 		const struct entry *e = &entries[i];
 
-		if (e->origin == 0 || e->dev != dev || e->ino != ino)
+		if (e->origin == 0 || e->file.dev != file.dev ||
+		    e->file.ino != file.ino)
 			continue;
 		foreign = e->origin != origin;
 		if (!foreign)

@@ -18,15 +18,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 
-struct dmaheap;
+/* An inode. */
+struct origin_file {
+	dev_t dev;
+	ino_t ino;
+};
 
 /* Return: a number for the socket at @path, equal for equal paths. */
 uint64_t origin_of_path(const char *path);
 
-/* Remembers that @fd, whose fstat() is @st, came from @origin. */
-void origin_note(uint64_t origin, int fd, const struct stat *st);
+/* Remembers that @fd, which is of @file, came from @origin. */
+void origin_note(uint64_t origin, int fd, struct origin_file file);
 
-/* Return: true when the inode @dev:@ino came from another origin. */
-bool origin_is_foreign(uint64_t origin, dev_t dev, ino_t ino);
+/* Return: true when @file came from another origin. */
+bool origin_is_foreign(uint64_t origin, struct origin_file file);

@@ -14,6 +14,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -35,6 +36,7 @@ static const struct {
 	[FAULT_MEMFD_CREATE] = {"memfd_create", EMFILE},
 	[FAULT_MMAP] = {"mmap", ENOMEM},
 	[FAULT_MADVISE] = {"madvise", ENOMEM},
+	[FAULT_PROCESS_MADVISE] = {"process_madvise", EINVAL},
 	[FAULT_FALLOCATE] = {"fallocate", ENOMEM},
 	[FAULT_SENDMSG] = {"sendmsg", EAGAIN},
 	[FAULT_RECVMSG] = {"recvmsg", ENOMEM},
@@ -181,6 +183,23 @@ WRAP(FAULT_PTHREAD_CREATE, int, errno, pthread_create,
      (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *),
       void *arg),
      (thread, attr, fn, arg));
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+	long arg[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_process_madvise && fails(FAULT_PROCESS_MADVISE))
+		return -1;
+	return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4],
+			      arg[5]);
+}
 
 int __real_fcntl(int fd, int cmd, ...);
 int __wrap_fcntl(int fd, int cmd, ...);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -71,6 +72,19 @@ static size_t count_present(const char *map, size_t len_bytes)
 	return n;
 }
 
+static size_t count_mappings(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	size_t n = 0;
+	int c;
+
+	T_REQUIRE(file != NULL);
+	while ((c = fgetc(file)) != EOF)
+		n += c == '\n';
+	fclose(file);
+	return n;
+}
+
 static void expect_complete(int fd, size_t len_bytes, int prot)
 {
 	char *map = dmaheap_map(fd, len_bytes, prot);
@@ -123,6 +137,65 @@ static void without_the_advice_the_pages_are_entered_all_the_same(void)
 	}
 }
 
+/* Only kernels since 6.14 take many of them in one call. */
+static void without_many_at_once_the_pages_are_entered_one_by_one(void)
+{
+	int fd = make(3 * MIB_BYTES + 5 * PAGE_BYTES, 0);
+
+	faults_arm(FAULT_PROCESS_MADVISE, 0, 1000, EINVAL);
+	expect_complete(fd, 3 * MIB_BYTES + 5 * PAGE_BYTES, PROT_READ);
+	CU_ASSERT_EQUAL(faults_hits(FAULT_PROCESS_MADVISE), 1);
+	faults_clear();
+	close(fd);
+}
+
+/* Buffers of all sizes next to each other, in gaps and below them. */
+static void what_lies_beside_others_is_congruent_too(void)
+{
+	size_t lens[] = {HUGE_BYTES, 3 * HUGE_BYTES, PAGE_BYTES,
+			 HUGE_BYTES + PAGE_BYTES};
+	void *maps[64];
+	int fd = make(3 * HUGE_BYTES, 0);
+
+	for (size_t i = 0; i < 64; i++) {
+		maps[i] = dmaheap_map(fd, lens[i % 4], PROT_READ);
+		T_REQUIRE(maps[i] != MAP_FAILED);
+		CU_ASSERT_EQUAL((uintptr_t)maps[i] % HUGE_BYTES, 0);
+		/* Every third leaves a hole for those that follow. */
+		if (i % 3 == 2)
+			munmap(maps[i - 1], lens[(i - 1) % 4]);
+	}
+	for (size_t i = 0; i < 64; i++)
+		if (i % 3 != 1)
+			munmap(maps[i], lens[i % 4]);
+	close(fd);
+}
+
+static void expect_nothing_left(int fd, size_t len_bytes, unsigned int n_good)
+{
+	size_t before = count_mappings();
+	void *map;
+
+	faults_arm(FAULT_MMAP, n_good, 1, ENOMEM);
+	map = dmaheap_map(fd, len_bytes, PROT_READ);
+	CU_ASSERT_EQUAL(map == MAP_FAILED, faults_hits(FAULT_MMAP) > 0);
+	faults_clear();
+	if (map != MAP_FAILED)
+		munmap(map, len_bytes);
+	CU_ASSERT_EQUAL(count_mappings(), before);
+}
+
+static void a_mapping_that_fails_leaves_nothing(void)
+{
+	int fd = make(HUGE_BYTES + PAGE_BYTES, 0);
+
+	for (unsigned int n_good = 0; n_good < 4; n_good++) {
+		expect_nothing_left(fd, HUGE_BYTES + PAGE_BYTES, n_good);
+		expect_nothing_left(fd, PAGE_BYTES, n_good);
+	}
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
@@ -130,6 +203,12 @@ int main(int argc, char **argv)
 		 every_page_is_entered_and_none_is_changed},
 		{"without the advice the pages are entered all the same",
 		 without_the_advice_the_pages_are_entered_all_the_same},
+		{"without many at once the pages are entered one by one",
+		 without_many_at_once_the_pages_are_entered_one_by_one},
+		{"what lies beside others is congruent too",
+		 what_lies_beside_others_is_congruent_too},
+		{"a mapping that fails leaves nothing",
+		 a_mapping_that_fails_leaves_nothing},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
