@@ -117,6 +117,8 @@ int fill_collapse(struct window *w, int fd, uint64_t offset_bytes,
 	r = window_map(w, fd, start, end - start, FILL_HUGE_BYTES, &p);
 	if (r)
 		return err_trace(r);
+	/* Where the switch for 2 MiB is at "advise" it is refused otherwise. */
+	(void)madvise(p, end - start, MADV_HUGEPAGE);
 	/* Never rounded up past the end: that would allocate beyond it. */
 	r = advise(p, end - start, MADV_COLLAPSE);
 	window_unmap(w, p, end - start);

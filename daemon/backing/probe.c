@@ -90,6 +90,7 @@ static void probe_plain(struct probe *p)
 
 static void probe_collapse(struct probe *p)
 {
+	const struct thp_hindrance *h = thp_collapse_hindrance();
 	struct probe_fact *f = add(p, "collapse");
 	char why[SELFTEST_REASON_BYTES] = "";
 
@@ -100,8 +101,8 @@ static void probe_collapse(struct probe *p)
 				    "pages: first touch is 20 to 40 times "
 				    "slower");
 		f->kernel = "6.1";
-		say(f->command, "echo madvise > /sys/kernel/mm/"
-				"transparent_hugepage/enabled");
+		say(f->command, "%s",
+		    h ? h->command : "echo 1 > /proc/sys/vm/compact_memory");
 	}
 }
 

@@ -46,6 +46,17 @@ static int filled(struct window *w, enum backing_kind kind, uint64_t bytes,
 	return 0;
 }
 
+static bool say_refused(char *reason)
+{
+	const struct thp_hindrance *h = thp_collapse_hindrance();
+
+	snprintf(reason, SELFTEST_REASON_BYTES, "MADV_COLLAPSE refused: %s",
+		 h ? h->what
+		   : "since Linux 6.1, CONFIG_TRANSPARENT_HUGEPAGE, 2 MiB "
+		     "free");
+	return false;
+}
+
 static bool collapse_in(struct window *w, char *reason)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -57,8 +68,7 @@ static bool collapse_in(struct window *w, char *reason)
 	if (r)
 		return say(reason, strerror(-r));
 	if (lesser)
-		return say(reason, "MADV_COLLAPSE refused: since Linux 6.1, "
-				   "CONFIG_TRANSPARENT_HUGEPAGE, 2 MiB free");
+		return say_refused(reason);
 	if (!memfd_is_whole(fd, FILL_HUGE_BYTES))
 		return say(reason, "MADV_COLLAPSE left holes");
 	r = fill_count_huge(w, fd, 0, FILL_HUGE_BYTES, &huge);

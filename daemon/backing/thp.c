@@ -105,6 +105,30 @@ uint32_t thp_known_orders(void)
 	return mask;
 }
 
+const struct thp_hindrance *thp_collapse_hindrance(void)
+{
+	static const struct {
+		const char *path, *value;
+		struct thp_hindrance hindrance;
+	} all[] = {
+		{DIR "shmem_enabled",
+		 "deny",
+		 {"shmem_enabled is deny",
+		  "echo never > " DIR "shmem_enabled"}},
+		{DIR "hugepages-2048kB/shmem_enabled",
+		 "never",
+		 {"hugepages-2048kB/shmem_enabled is never",
+		  "echo inherit > " DIR "hugepages-2048kB/shmem_enabled"}},
+	};
+	char value[VALUE_BYTES];
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (read_switch(all[i].path, value) &&
+		    strcmp(value, all[i].value) == 0)
+			return &all[i].hindrance;
+	return NULL;
+}
+
 uint64_t thp_counter(unsigned int order, const char *name)
 {
 	char path[160];

@@ -35,6 +35,15 @@ static inline uint64_t thp_bytes(unsigned int order)
 	return KIB(4) << order;
 }
 
+/* A switch that keeps MADV_COLLAPSE from working. */
+struct thp_hindrance {
+	const char *what;    /* "NAME is VALUE" */
+	const char *command; /* for a shell of root's: mends it */
+};
+
+/* Return: the one that is so set, or NULL. */
+const struct thp_hindrance *thp_collapse_hindrance(void);
+
 /* Return: folios of @order that memfds got, or failed to get, so far on this
  * host; 0 where the kernel does not count. */
 uint64_t thp_counter(unsigned int order, const char *name);

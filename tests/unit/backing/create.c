@@ -58,7 +58,7 @@ static void each_failing_call_undoes_everything(void)
 		{FAULT_PWRITEV, 2, EFAULT, BACKING_E_BUDGET, "overcommit"},
 		{FAULT_PWRITEV, 2, EIO, -EIO, "failed"},
 		{FAULT_MMAP, 0, ENOMEM, 0, ""}, /* then without 2 MiB folios */
-		{FAULT_MADVISE, 0, EAGAIN, 0, ""},
+		{FAULT_MADVISE, 1, EAGAIN, 0, ""}, /* after MADV_HUGEPAGE */
 	};
 	unsigned int n_fds = harness_n_fds();
 

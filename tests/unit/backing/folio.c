@@ -169,6 +169,41 @@ static void collapse_gives_folios_of_order_9(void)
 	harness_stop(&h);
 }
 
+static void collapse_works_unless_the_switch_forbids_it(void)
+{
+	static const char path[] = "/sys/kernel/mm/transparent_hugepage/"
+				   "hugepages-2048kB/shmem_enabled";
+	static const struct {
+		const char *value;
+		enum backing_kind got;
+	} cases[] = {
+		{"inherit", BACKING_COLLAPSE},     {"advise", BACKING_COLLAPSE},
+		{"within_size", BACKING_COLLAPSE}, {"always", BACKING_COLLAPSE},
+		{"never", BACKING_PLAIN},
+	};
+	struct settings_guard guard;
+	struct backing_params params;
+	struct backing_stats stats;
+	struct harness h;
+
+	settings_guard(&guard, (const char *const[]){path, NULL});
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CU_ASSERT_TRUE(settings_write(path, cases[i].value));
+		harness_params(&h, &params);
+		params.mode = BACKING_COLLAPSE;
+		harness_start(&h, &params);
+		CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(4)));
+		CU_ASSERT_EQUAL(h.info.got, cases[i].got);
+		backing_get_stats(h.b, &stats);
+		CU_ASSERT_EQUAL(strstr(stats.reason,
+				       "hugepages-2048kB/"
+				       "shmem_enabled is never") != NULL,
+				cases[i].got == BACKING_PLAIN);
+		harness_stop(&h);
+	}
+	settings_restore(&guard);
+}
+
 static void a_parked_buffer_of_small_pages_is_collapsed(void)
 {
 	struct harness h;
@@ -337,7 +372,7 @@ static void what_does_not_work_is_replaced_with_the_reason(void)
 	}
 	harness_stop(&h);
 	params.mode = BACKING_COLLAPSE;
-	faults_arm(FAULT_MADVISE, 0, 1, EINVAL);
+	faults_arm(FAULT_MADVISE, 0, 2, EINVAL);
 	harness_start(&h, &params);
 	faults_clear();
 	backing_get_stats(h.b, &stats);
@@ -368,6 +403,8 @@ int main(int argc, char **argv)
 		 a_mixed_composition_is_made_run_by_run},
 		{"collapse gives folios of order 9",
 		 collapse_gives_folios_of_order_9},
+		{"collapse works unless the switch forbids it",
+		 collapse_works_unless_the_switch_forbids_it},
 		{"a parked buffer of small pages is collapsed",
 		 a_parked_buffer_of_small_pages_is_collapsed},
 		{"manage_thp restores the switches",
