@@ -6,10 +6,10 @@
  *   bench_touch [MODE...]     collapse plain folio; default: what may be here
  *
  * In turns, six in a row by hand and six served, as when a stream sets up its
- * buffers; in between a pause, for the workers to zero them. What comes first
- * after the pause finds every cache cold, on the daemon's side too, and has a
- * line of its own; so has the least that it could cost, a buffer of 2 MiB
- * folios from a server made by hand (see floor.h).
+ * buffers; the six served come as soon as those before are parked again. What
+ * comes first after a pause finds every cache cold, on the daemon's side too,
+ * and has a line of its own; so has the least that it could cost, a buffer of
+ * 2 MiB folios from a server made by hand (see floor.h).
  *
  * collapse and plain run as an ordinary user, folio as root with manage_thp.
  * Rounds whose buffer was not parked yet are left out and counted.
@@ -34,8 +34,8 @@
 #define LEN_BYTES  (10u << 20)
 #define PAGE_BYTES 4096u
 #define ROUNDS     40u
-#define ROW        6u     /* as many stay parked: [heap] pool.8.limit */
-#define PAUSE_US   60000u /* for the workers to zero them */
+#define ROW        6u /* as many stay parked: [heap] pool.8.limit */
+#define PAUSE_US   60000u
 #define USER       65534u
 
 struct in_use {
@@ -170,21 +170,35 @@ static void row_of_floor(struct sides *s, const struct floor_server *f)
 }
 
 static void row_served(struct sides *s, struct dmaheap *dh,
-		       struct dmaheap_alloc_report *report)
+		       struct dmaheap_alloc_report *report, bool paused)
 {
 	struct in_use used[ROW];
 
-	usleep(PAUSE_US);
 	for (unsigned int i = 0; i < ROW; i++) {
 		uint64_t ns = served(dh, report, &used[i]);
 
-		if (report->source == DMAHEAP_SOURCE_PARKED)
-			side_add(&s->heap, i, ns);
-		else
+		if (report->source != DMAHEAP_SOURCE_PARKED)
 			s->n_missed++;
+		else if (paused == (i == 0))
+			side_add(&s->heap, i, ns);
 	}
 	for (unsigned int i = 0; i < ROW; i++)
 		give_back(&used[i]);
+}
+
+/* Until the workers have zeroed what was given back. */
+static void await_parked(struct dmaheap *dh)
+{
+	static struct dmaheap_stats stats;
+
+	do {
+		struct dmaheap_message ask = {.opcode = DMAHEAP_OP_STATS};
+
+		usleep(1000);
+		/* It writes them anew when it is asked for them. */
+		if (dmaheap_call(dh, &ask) < 0 || dmaheap_stats(dh, &stats) < 0)
+			bench_fail("stats");
+	} while (stats.backing.parked_bytes < (uint64_t)ROW * LEN_BYTES);
 }
 
 static double p50_us(struct samples *s)
@@ -213,14 +227,17 @@ static void compare(const struct mode *mode, const char *socket,
 	side_init(&s.hand);
 	side_init(&s.floor);
 	side_init(&s.heap);
-	row_served(&s, dh, &report); /* makes them */
+	row_served(&s, dh, &report, false); /* makes them */
 	side_fini(&s.heap);
 	side_init(&s.heap);
 	s.n_missed = 0;
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		row_by_hand(&s);
 		row_of_floor(&s, f);
-		row_served(&s, dh, &report);
+		usleep(PAUSE_US);
+		row_served(&s, dh, &report, true);
+		await_parked(dh);
+		row_served(&s, dh, &report, false);
 	}
 	if (s.heap.next.n == 0 || s.heap.first.n == 0)
 		bench_fail("no parked buffer");
@@ -229,8 +246,8 @@ static void compare(const struct mode *mode, const char *socket,
 		    false, mode->target);
 	report_first("served", &s.hand, &s.heap);
 	report_first("floor", &s.hand, &s.floor);
-	printf("  %u rounds, %u not parked; backing got %u%s%s\n", ROUNDS * ROW,
-	       s.n_missed, report.backing_got,
+	printf("  %u buffers, %u not parked; backing got %u%s%s\n",
+	       2 * ROUNDS * ROW, s.n_missed, report.backing_got,
 	       report.backing_reason[0] ? ": " : "", report.backing_reason);
 	side_fini(&s.hand);
 	side_fini(&s.floor);
