@@ -71,6 +71,12 @@ int main(int argc, char **argv)
 		puts("dmaheapctl " DMAHEAP_VERSION);
 		return CTL_OK;
 	}
+	if (argv[1][0] == '-') {
+		ctl_fail("%s: options follow the verb; \"dmaheapctl --help\" "
+			 "lists the verbs",
+			 argv[1]);
+		return CTL_USAGE;
+	}
 	ctl.verb = find_verb(argv[1]);
 	if (!ctl.verb) {
 		ctl_fail("no verb \"%s\"; \"dmaheapctl --help\" lists them",

@@ -29,6 +29,8 @@ static void every_verb_explains_itself(void)
 	}
 	CU_ASSERT_EQUAL(ctl(""), 2);
 	CU_ASSERT_EQUAL(ctl("nothing"), 2);
+	CU_ASSERT_EQUAL(ctl("--json stats"), 2);
+	CU_ASSERT(ctl_complained("--json: options follow the verb"));
 	CU_ASSERT_EQUAL(ctl("stats --nothing"), 2);
 	CU_ASSERT_EQUAL(ctl("stats argument"), 2);
 }
