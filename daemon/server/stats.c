@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/stats.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +12,17 @@
 static_assert(sizeof(struct dmaheap_histogram) == sizeof(struct histogram),
 	      "one layout");
 
-#define COPY_TEXT(to, from) snprintf((to), sizeof(to), "%s", (from))
+/* Cut to fit. Not by snprintf(): that was three quarters of a refresh, in the
+ * time of whoever asks next. */
+static void copy_text(char *to, size_t size, const char *from)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+#define COPY_TEXT(to, from) copy_text((to), sizeof(to), (from))
 
 static void refresh_daemon(struct server *s, struct dmaheap_stats_daemon *d)
 {
