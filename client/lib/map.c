@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <dmaheap/dmaheap.h>
@@ -248,6 +250,17 @@ static void enter(char *map, size_t len_bytes, int prot, int fd)
 			   MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
 }
 
+/* A part of a huge page: the mapping would be longer than what it replaces, and
+ * munmap() would refuse to end it. */
+static bool is_part_of_hugetlb(int fd, const struct stat *st, size_t len_bytes)
+{
+	struct statfs fs;
+
+	return st->st_blksize >= (blksize_t)HUGE_BYTES &&
+	       len_bytes % (size_t)st->st_blksize != 0 &&
+	       fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
+}
+
 _public_ void *dmaheap_map(int fd, size_t len_bytes, int prot)
 {
 	size_t page = page_bytes();
@@ -258,7 +271,8 @@ _public_ void *dmaheap_map(int fd, size_t len_bytes, int prot)
 		return MAP_FAILED;
 	/* Beyond the end mmap() succeeds and the access faults. */
 	if (len_bytes == 0 || st.st_size < 0 ||
-	    len_bytes > (uint64_t)st.st_size) {
+	    len_bytes > (uint64_t)st.st_size ||
+	    is_part_of_hugetlb(fd, &st, len_bytes)) {
 		errno = EINVAL;
 		return MAP_FAILED;
 	}

@@ -111,7 +111,7 @@ int dmaheap_alloc_ex(struct dmaheap *dh, const char *heap, uint64_t len_bytes,
  * mapped in before it returns. munmap() frees.
  *
  * Return: the address, or MAP_FAILED and errno as of mmap(); EINVAL also when
- * @len_bytes is more than the buffer has.
+ * @len_bytes is more than the buffer has, or a part of a page of hugetlb's.
  */
 void *dmaheap_map(int fd, size_t len_bytes, int prot);
 

@@ -171,6 +171,27 @@ static void what_lies_beside_others_is_congruent_too(void)
 	close(fd);
 }
 
+/* They need no page: it is refused before one is asked for. */
+static void a_part_of_a_huge_page_is_refused(void)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC | MFD_HUGETLB);
+	size_t before = count_mappings();
+
+	if (fd < 0 || ftruncate(fd, 2 * HUGE_BYTES) < 0) {
+		printf(" (no hugetlb here: not tried) ");
+		return;
+	}
+	errno = 0;
+	CU_ASSERT_PTR_EQUAL(dmaheap_map(fd, PAGE_BYTES, PROT_READ), MAP_FAILED);
+	CU_ASSERT_EQUAL(errno, EINVAL);
+	errno = 0;
+	CU_ASSERT_PTR_EQUAL(dmaheap_map(fd, HUGE_BYTES + PAGE_BYTES, PROT_READ),
+			    MAP_FAILED);
+	CU_ASSERT_EQUAL(errno, EINVAL);
+	CU_ASSERT_EQUAL(count_mappings(), before);
+	close(fd);
+}
+
 static void expect_nothing_left(int fd, size_t len_bytes, unsigned int n_good)
 {
 	size_t before = count_mappings();
@@ -207,6 +228,8 @@ int main(int argc, char **argv)
 		 without_many_at_once_the_pages_are_entered_one_by_one},
 		{"what lies beside others is congruent too",
 		 what_lies_beside_others_is_congruent_too},
+		{"a part of a huge page is refused",
+		 a_part_of_a_huge_page_is_refused},
 		{"a mapping that fails leaves nothing",
 		 a_mapping_that_fails_leaves_nothing},
 		CU_TEST_INFO_NULL,
