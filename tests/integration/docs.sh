@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Runs the commands that the documents show: every fenced block of README.md and
 # docs/*.md after a line "<!-- run -->", page by page in their order, each page
-# with a daemon of its own on a private socket.
+# with a daemon of its own on a private socket, which has served before: what a
+# page promises may not need a new one.
 set -eu
 root=${1:?usage: docs.sh SOURCE_ROOT BUILD_ROOT}
 build=${2:?usage: docs.sh SOURCE_ROOT BUILD_ROOT}
@@ -28,6 +29,25 @@ blocks() {
 	     END { exit n == 0 }' "$1"
 }
 
+# Ends with the buffer parked, not still on its way there.
+serve_before() {
+	dmaheapctl alloc 10M >/dev/null
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		dmaheapctl stats --json | grep -q '"parked_bytes": *[1-9]' && return
+		sleep 0.2
+	done
+	echo "a released buffer is not parked"
+	exit 1
+}
+
+# The last column of an allocation's row is its stall.
+expect_stall() {
+	grep -qE ' 10M .* node .* [1-9][0-9.]*ms$' "$tmp/out" && return
+	echo "$1: it says that an allocation stalls, and none does:"
+	cat "$tmp/out"
+	bad=1
+}
+
 n=0
 bad=0
 for page in "$root"/README.md "$root"/docs/*.md; do
@@ -41,12 +61,14 @@ for page in "$root"/README.md "$root"/docs/*.md; do
 		cat "$tmp/daemon.log"
 		exit 1
 	fi
+	serve_before
 	# In the source's root, as the pages say; -v names what failed.
 	if ! (cd "$root" && sh -euv "$tmp/commands") >"$tmp/out" 2>&1; then
 		echo "$page: a command fails:"
 		tail -n 20 "$tmp/out"
 		bad=1
 	fi
+	! grep -q 'alloc.*# stalls' "$tmp/commands" || expect_stall "$page"
 	kill "$daemon"
 	wait "$daemon" || { echo "$page: the daemon ended badly"; bad=1; }
 	daemon=

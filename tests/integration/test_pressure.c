@@ -96,6 +96,25 @@ static void low_memory_stalls_mid_order_and_not_high_order(void)
 	CU_ASSERT_TRUE(vmstat("compact_stall") > before);
 }
 
+/* As README.md tells a tester: what is parked does not need the node. */
+static void a_parked_buffer_never_stalls_and_shrinking_drops_it(void)
+{
+	alloc_10m();
+	T_REQUIRE(it_wait_all_free("system"));
+	T_REQUIRE(press(DMAHEAP_PRESSURE_LOW_MEMORY, 0, 0, 0) == 0);
+	T_REQUIRE(it_set_policy("system", "gfp.4=MID_ORDER\n") == 0);
+	alloc_10m();
+	CU_ASSERT_EQUAL(report.source, DMAHEAP_SOURCE_PARKED);
+	CU_ASSERT_EQUAL(report.modelled_stall_ns, 0);
+	T_REQUIRE(it_wait_all_free("system"));
+	T_REQUIRE(press(DMAHEAP_PRESSURE_RELEASE, 0, 0, 0) == 0);
+	T_REQUIRE(it_shrink(0) == 0);
+	T_REQUIRE(press(DMAHEAP_PRESSURE_LOW_MEMORY, 0, 0, 0) == 0);
+	alloc_10m();
+	CU_ASSERT_NOT_EQUAL(report.source, DMAHEAP_SOURCE_PARKED);
+	CU_ASSERT_TRUE(report.modelled_stall_ns > 0);
+}
+
 static void native_latency_reports_the_stall_and_does_not_wait(void)
 {
 	daemon_write_config(&it_daemon,
@@ -397,6 +416,8 @@ int main(int argc, char **argv)
 	CU_TestInfo tests[] = {
 		{"low memory stalls MID_ORDER and not HIGH_ORDER",
 		 low_memory_stalls_mid_order_and_not_high_order},
+		{"a parked buffer never stalls, and shrinking drops it",
+		 a_parked_buffer_never_stalls_and_shrinking_drops_it},
 		{"native latency reports the stall and does not wait",
 		 native_latency_reports_the_stall_and_does_not_wait},
 		{"device latency pads to the modelled time",
