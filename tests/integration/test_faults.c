@@ -29,6 +29,7 @@ static const char config[] = "[daemon]\n"
 
 static const char *loop_kind;
 static unsigned int n_served, n_refused;
+static char last_refusal[DMAHEAP_ERROR_TEXT_MAX_BYTES + 32];
 
 /* ---- the client ---- */
 
@@ -89,6 +90,8 @@ static void allocate(struct dmaheap *dh, unsigned int round)
 
 	if (r < 0) {
 		n_refused++;
+		snprintf(last_refusal, sizeof(last_refusal), "%s: %s",
+			 strerror(-r), why);
 		/* A connection that broke says nothing; a refusal does. */
 		if (r != -ECONNRESET && r != -ECONNREFUSED)
 			CU_ASSERT(why[0] != '\0');
@@ -200,6 +203,8 @@ static void without_faults_all_is_served(void)
 {
 	TRY(false, "sendmsg:1000000");
 	CU_ASSERT_EQUAL(n_refused, 0);
+	if (n_refused)
+		printf("\n  %s", last_refusal);
 	CU_ASSERT_EQUAL(n_served, ROUNDS);
 }
 
