@@ -28,12 +28,12 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 
 /* Folios of this size and more are worth to be looked for. */
-#define LARGE_BYTES   ((size_t)1 << 20)
-#define LARGE_AT_ONCE 8u /* before the faults are counted */
+#define LARGE_BYTES ((size_t)1 << 20)
 
 /* What the kernel enters at once of small pages. */
-#define AROUND_BYTES ((size_t)64 << 10)
-#define LOTS_AT_ONCE 64u
+#define AROUND_BYTES  ((size_t)64 << 10)
+#define PAIR_BYTES    (2 * AROUND_BYTES)
+#define PAIRS_AT_ONCE 64u
 
 static size_t page_bytes(void)
 {
@@ -56,9 +56,14 @@ static void *reserve(size_t len_bytes)
 		return MAP_FAILED;
 	start = (char *)(((uintptr_t)base + HUGE_BYTES - 1) &
 			 ~(uintptr_t)(HUGE_BYTES - 1));
-	if (start > base)
-		munmap(base, (size_t)(start - base));
-	munmap(start + len_bytes, (size_t)(base + span - start) - len_bytes);
+	/* Both cut a piece off: one mapping more, which may be one too many. */
+	if ((start > base && munmap(base, (size_t)(start - base)) < 0) ||
+	    munmap(start + len_bytes,
+		   (size_t)(base + span - start) - len_bytes) < 0) {
+		munmap(base, span);
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
 	return start;
 }
 
@@ -107,67 +112,47 @@ static long count_faults(void)
 	return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Folios being entered into the page table. */
-struct entering {
-	int advice;
-	long n_faults; /* before the first */
-	long n_folios; /* so far */
-};
-
-static void entering_init(struct entering *e, int advice)
+/* Enters the two pages in the middle of each @folio_bytes of @len_bytes. */
+static int enter_middles(char *p, size_t len_bytes, size_t folio_bytes,
+			 int advice)
 {
-	*e = (struct entering){.advice = advice, .n_faults = count_faults()};
+	size_t page = page_bytes();
+
+	for (size_t at = folio_bytes / 2; at < len_bytes; at += folio_bytes)
+		if (madvise(p + at - page, 2 * page, advice) < 0)
+			return -1;
+	return 0;
 }
 
 /*
- * Enters @n folios of @folio_bytes each, if that is what lies at @p. One fault
- * enters a whole folio, and folios are aligned to their size: the two pages in
- * the middle of @folio_bytes take one if they are of the same, else two.
+ * One fault enters a whole folio, while populating walks over each of its
+ * pages. Folios are aligned to their size, so the two pages in the middle of
+ * 2 MiB or 1 MiB take one fault if that is one folio, and else two, be it in
+ * this look or in the one before: 2 MiB that took no more faults than they have
+ * folios of the size that is looked for are entered.
  *
- * Return: whether each folio since entering_init() took one. (A larger and a
- * smaller one can hide each other; the smaller is then entered when used.)
- */
-static bool enter_folios(struct entering *e, char *p, size_t n,
-			 size_t folio_bytes)
-{
-	size_t page = page_bytes(), middle = folio_bytes / 2 - page;
-
-	for (size_t i = 0; i < n; i++)
-		if (madvise(p + i * folio_bytes + middle, 2 * page, e->advice) <
-		    0)
-			return false;
-	e->n_folios += (long)n;
-	return count_faults() - e->n_faults == e->n_folios;
-}
-
-/*
- * Populating walks over each page of a folio, but not over those of a 2 MiB
- * entry. So folios of 1 MiB are entered one by one as long as there are some;
- * if 2 MiB are one entry, populating is tried for all that could be such.
+ * A buffer's large blocks come first: once they are smaller they stay so.
  *
  * Return: how many bytes at the beginning are all entered now.
  */
 static size_t enter_large(char *map, size_t len_bytes, int advice)
 {
-	size_t huge_bytes = len_bytes & ~(HUGE_BYTES - 1), at = 0, n;
-	struct entering e;
+	size_t folio_bytes = HUGE_BYTES, at = 0, n;
+	long before = count_faults(), now;
 
-	if (len_bytes < LARGE_BYTES)
-		return 0;
-	entering_init(&e, advice);
-	if (huge_bytes > 0 && enter_folios(&e, map, 1, HUGE_BYTES)) {
-		if (madvise(map, huge_bytes, advice) < 0)
-			return 0;
-		at = huge_bytes;
-		entering_init(&e, advice);
-	}
-	/* If there were two instead, they were the first of these. */
-	e.n_folios = 0;
-	for (; len_bytes - at >= LARGE_BYTES; at += n * LARGE_BYTES) {
-		n = (len_bytes - at) / LARGE_BYTES;
-		n = n < LARGE_AT_ONCE ? n : LARGE_AT_ONCE;
-		if (!enter_folios(&e, map + at, n, LARGE_BYTES))
+	while (folio_bytes >= LARGE_BYTES && len_bytes - at >= LARGE_BYTES) {
+		n = len_bytes - at >= HUGE_BYTES ? HUGE_BYTES : LARGE_BYTES;
+		folio_bytes = folio_bytes < n ? folio_bytes : n;
+		if (enter_middles(map + at, n, folio_bytes, advice) < 0)
 			break;
+		now = count_faults();
+		/* None at all: they are not counted here. */
+		if (now > before && now - before <= (long)(n / folio_bytes)) {
+			before = now;
+			at += n;
+		} else {
+			folio_bytes /= 2;
+		}
 	}
 	return at;
 }
@@ -182,50 +167,55 @@ static long enter_page(char *p)
 	return count_faults() - before;
 }
 
-/* Enters the second page of each of @n lots, many at once if the kernel can.
- * Return: as madvise(). */
-static int enter_lots(char *map, size_t n)
+/* Return: whether the kernel enters the neighbours of a page too. Looked for
+ * where enter_large() has entered none yet, in the second of two pairs. */
+static bool enters_neighbours(char *map, size_t len_bytes)
+{
+	char *p = map + PAIR_BYTES, *last = p + AROUND_BYTES - page_bytes();
+
+	return page_bytes() < AROUND_BYTES && len_bytes >= 2 * PAIR_BYTES &&
+	       enter_page(last) > 0 && enter_page(p) == 0;
+}
+
+/* enter_middles() of @n pairs, many at once if the kernel can. */
+static int enter_pairs(char *map, size_t n)
 {
 	size_t page = page_bytes(), i = 0;
-	struct iovec second[LOTS_AT_ONCE];
+	struct iovec middle[PAIRS_AT_ONCE];
 
 	while (i < n) {
-		size_t m = n - i < LOTS_AT_ONCE ? n - i : LOTS_AT_ONCE;
+		size_t m = n - i < PAIRS_AT_ONCE ? n - i : PAIRS_AT_ONCE;
 
 		for (size_t k = 0; k < m; k++)
-			second[k] =
-				(struct iovec){map + (i + k) * AROUND_BYTES +
-						       page,
-					       page};
-		if (syscall(SYS_process_madvise, PIDFD_SELF, second, m,
-			    MADV_POPULATE_READ, 0) != (long)(m * page))
+			middle[k] = (struct iovec){map + (i + k) * PAIR_BYTES +
+							   AROUND_BYTES - page,
+						   2 * page};
+		if (syscall(SYS_process_madvise, PIDFD_SELF, middle, m,
+			    MADV_POPULATE_READ, 0) != (long)(m * 2 * page))
 			break;
 		i += m;
 	}
-	for (; i < n; i++)
-		if (madvise(map + i * AROUND_BYTES + page, page,
-			    MADV_POPULATE_READ) < 0)
-			return -1;
-	return 0;
+	return enter_middles(map + i * PAIR_BYTES, (n - i) * PAIR_BYTES,
+			     PAIR_BYTES, MADV_POPULATE_READ);
 }
 
 /*
  * A fault for reading enters the neighbours of a page too, AROUND_BYTES of them
- * unless the kernel was told otherwise: asked for one page of each lot it does
- * the same as for all, without a walk over all. The second page is asked for:
- * enter_large() may have entered a first or a last, alone.
+ * unless the kernel was told otherwise: asked for one page of each it does the
+ * same as for all, without a walk over all. Two of them are a pair:
+ * enter_large() may have entered pages on both sides of where two pairs meet,
+ * and what is there already takes no fault.
  *
  * Return: as madvise().
  */
 static int enter_small(char *map, size_t len_bytes)
 {
-	size_t n = len_bytes / AROUND_BYTES, done = 0;
+	size_t done = 0;
 
-	if (n > 0 && enter_page(map + page_bytes()) > 0 &&
-	    enter_page(map + AROUND_BYTES - 2 * page_bytes()) == 0) {
-		if (enter_lots(map, n) < 0)
+	if (enters_neighbours(map, len_bytes)) {
+		done = len_bytes / PAIR_BYTES * PAIR_BYTES;
+		if (enter_pairs(map, done / PAIR_BYTES) < 0)
 			return -1;
-		done = n * AROUND_BYTES;
 	}
 	return done == len_bytes ? 0
 				 : madvise(map + done, len_bytes - done,

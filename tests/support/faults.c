@@ -35,6 +35,7 @@ static const struct {
 } faults[FAULT_COUNT_] = {
 	[FAULT_MEMFD_CREATE] = {"memfd_create", EMFILE},
 	[FAULT_MMAP] = {"mmap", ENOMEM},
+	[FAULT_MUNMAP] = {"munmap", ENOMEM},
 	[FAULT_MADVISE] = {"madvise", ENOMEM},
 	[FAULT_PROCESS_MADVISE] = {"process_madvise", EINVAL},
 	[FAULT_FALLOCATE] = {"fallocate", ENOMEM},
@@ -143,6 +144,7 @@ WRAP(FAULT_MEMFD_CREATE, int, -1, memfd_create,
 WRAP(FAULT_MMAP, void *, MAP_FAILED, mmap,
      (void *at, size_t n, int prot, int flags, int fd, off_t offset),
      (at, n, prot, flags, fd, offset));
+WRAP(FAULT_MUNMAP, int, -1, munmap, (void *at, size_t n), (at, n));
 WRAP(FAULT_MADVISE, int, -1, madvise, (void *at, size_t n, int advice),
      (at, n, advice));
 WRAP(FAULT_FALLOCATE, int, -1, fallocate,
@@ -191,6 +193,7 @@ long __wrap_syscall(long number, ...)
 	long arg[6];
 	va_list args;
 
+	/* As libc's own does: what was not passed is not looked at. */
 	va_start(args, number);
 	for (int i = 0; i < 6; i++)
 		arg[i] = va_arg(args, long);

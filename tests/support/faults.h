@@ -19,6 +19,7 @@
 enum fault {
 	FAULT_MEMFD_CREATE,
 	FAULT_MMAP,
+	FAULT_MUNMAP,
 	FAULT_MADVISE,
 	FAULT_PROCESS_MADVISE, /* syscall() with its number */
 	FAULT_FALLOCATE,

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <dmaheap/dmaheap.h>
 
 #include "support/faults.h"
+#include "support/settings.h"
 #include "support/test.h"
 
 #ifndef MADV_COLLAPSE
@@ -72,15 +74,13 @@ static size_t count_present(const char *map, size_t len_bytes)
 	return n;
 }
 
-static size_t count_mappings(void)
+/* Address space in use, in pages. */
+static size_t count_address_space(void)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
+	FILE *file = fopen("/proc/self/statm", "re");
 	size_t n = 0;
-	int c;
 
-	T_REQUIRE(file != NULL);
-	while ((c = fgetc(file)) != EOF)
-		n += c == '\n';
+	T_REQUIRE(file != NULL && fscanf(file, "%zu", &n) == 1);
 	fclose(file);
 	return n;
 }
@@ -175,7 +175,7 @@ static void what_lies_beside_others_is_congruent_too(void)
 static void a_part_of_a_huge_page_is_refused(void)
 {
 	int fd = memfd_create("map", MFD_CLOEXEC | MFD_HUGETLB);
-	size_t before = count_mappings();
+	size_t before = count_address_space();
 
 	if (fd < 0 || ftruncate(fd, 2 * HUGE_BYTES) < 0) {
 		printf(" (no hugetlb here: not tried) ");
@@ -188,33 +188,118 @@ static void a_part_of_a_huge_page_is_refused(void)
 	CU_ASSERT_PTR_EQUAL(dmaheap_map(fd, HUGE_BYTES + PAGE_BYTES, PROT_READ),
 			    MAP_FAILED);
 	CU_ASSERT_EQUAL(errno, EINVAL);
-	CU_ASSERT_EQUAL(count_mappings(), before);
+	CU_ASSERT_EQUAL(count_address_space(), before);
 	close(fd);
 }
 
-static void expect_nothing_left(int fd, size_t len_bytes, unsigned int n_good)
+static void expect_nothing_left(int fd, size_t len_bytes, enum fault fault,
+				unsigned int n_good)
 {
-	size_t before = count_mappings();
+	size_t before = count_address_space();
 	void *map;
 
-	faults_arm(FAULT_MMAP, n_good, 1, ENOMEM);
+	faults_arm(fault, n_good, 1, ENOMEM);
 	map = dmaheap_map(fd, len_bytes, PROT_READ);
-	CU_ASSERT_EQUAL(map == MAP_FAILED, faults_hits(FAULT_MMAP) > 0);
+	if (map == MAP_FAILED)
+		CU_ASSERT_EQUAL(errno, ENOMEM);
+	CU_ASSERT(fault != FAULT_MMAP ||
+		  (map == MAP_FAILED) == (faults_hits(fault) > 0));
 	faults_clear();
 	if (map != MAP_FAILED)
 		munmap(map, len_bytes);
-	CU_ASSERT_EQUAL(count_mappings(), before);
+	CU_ASSERT_EQUAL(count_address_space(), before);
 }
 
-static void a_mapping_that_fails_leaves_nothing(void)
+static void a_mapping_that_ends_or_fails_leaves_nothing(void)
 {
 	int fd = make(HUGE_BYTES + PAGE_BYTES, 0);
 
+	expect_nothing_left(fd, PAGE_BYTES, FAULT_MUNMAP, 0);
+	expect_nothing_left(fd, PAGE_BYTES, FAULT_MUNMAP, 1);
 	for (unsigned int n_good = 0; n_good < 4; n_good++) {
-		expect_nothing_left(fd, HUGE_BYTES + PAGE_BYTES, n_good);
-		expect_nothing_left(fd, PAGE_BYTES, n_good);
+		expect_nothing_left(fd, HUGE_BYTES + PAGE_BYTES, FAULT_MMAP,
+				    n_good);
+		expect_nothing_left(fd, PAGE_BYTES, FAULT_MMAP, n_good);
 	}
 	close(fd);
+}
+
+/* ---- folios of all sizes ---- */
+
+#define SWITCH(kib)                                                            \
+	"/sys/kernel/mm/transparent_hugepage/hugepages-" #kib "kB/"            \
+							      "shmem_enabled"
+#define RUNS_MAX 4
+
+static const char *const switches[] = {SWITCH(8), SWITCH(32), SWITCH(1024),
+				       SWITCH(2048), NULL};
+
+struct run {
+	unsigned int order;
+	size_t len_bytes;
+};
+
+/* The kernel takes the largest folio for which address and offset agree. */
+static void fill_run(int fd, size_t at, const struct run *run)
+{
+	size_t folio_bytes = (size_t)PAGE_BYTES << run->order;
+	size_t span = run->len_bytes + 4 * HUGE_BYTES;
+	char *base =
+		mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p;
+
+	T_REQUIRE(base != MAP_FAILED);
+	p = (char *)(((uintptr_t)base + 2 * HUGE_BYTES - 1) &
+		     ~(uintptr_t)(2 * HUGE_BYTES - 1)) +
+	    at % HUGE_BYTES + (folio_bytes < HUGE_BYTES ? folio_bytes : 0);
+	T_REQUIRE(mmap(p, run->len_bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_FIXED, fd, (off_t)at) == p);
+	(void)madvise(p, run->len_bytes, MADV_HUGEPAGE);
+	for (size_t i = 0; i < run->len_bytes; i += PAGE_BYTES)
+		p[i] = 'x';
+	munmap(base, span);
+}
+
+static void each_folio_is_entered_in_any_mix(void)
+{
+	static const struct run mixes[][RUNS_MAX] = {
+		{{8, 10 * MIB_BYTES}},
+		{{3, 10 * MIB_BYTES}},
+		{{1, 4 * MIB_BYTES}},
+		{{9, 4 * MIB_BYTES}, {8, MIB_BYTES}, {0, PAGE_BYTES}},
+		{{8, 3 * MIB_BYTES}, {3, MIB_BYTES}, {0, 3 * MIB_BYTES}},
+		{{8, HUGE_BYTES}, {9, HUGE_BYTES}, {8, HUGE_BYTES}},
+		{{8, 4 * HUGE_BYTES},
+		 {9, 2 * HUGE_BYTES},
+		 {0, HUGE_BYTES},
+		 {8, HUGE_BYTES}},
+		{{0, HUGE_BYTES}, {9, HUGE_BYTES}},
+		{{3, HUGE_BYTES}, {0, 4 * HUGE_BYTES}},
+	};
+	struct settings_guard guard;
+
+	if (access(switches[0], W_OK) != 0) {
+		printf(" (no switches to set: not tried) ");
+		return;
+	}
+	settings_guard(&guard, switches);
+	for (size_t i = 0; switches[i]; i++)
+		CU_ASSERT_TRUE(settings_write(switches[i], "advise"));
+	for (size_t i = 0; i < sizeof(mixes) / sizeof(mixes[0]); i++) {
+		int fd = memfd_create("map", MFD_CLOEXEC);
+		size_t at = 0;
+
+		T_REQUIRE(fd >= 0 && ftruncate(fd, 32 * MIB_BYTES) == 0);
+		for (size_t k = 0; k < RUNS_MAX; k++) {
+			if (mixes[i][k].len_bytes > 0)
+				fill_run(fd, at, &mixes[i][k]);
+			at += mixes[i][k].len_bytes;
+		}
+		expect_complete(fd, at, PROT_READ | PROT_WRITE);
+		expect_complete(fd, at, PROT_READ);
+		close(fd);
+	}
+	settings_restore(&guard);
 }
 
 int main(int argc, char **argv)
@@ -230,10 +315,13 @@ int main(int argc, char **argv)
 		 what_lies_beside_others_is_congruent_too},
 		{"a part of a huge page is refused",
 		 a_part_of_a_huge_page_is_refused},
-		{"a mapping that fails leaves nothing",
-		 a_mapping_that_fails_leaves_nothing},
+		{"a mapping that ends or fails leaves nothing",
+		 a_mapping_that_ends_or_fails_leaves_nothing},
+		{"each folio is entered, in any mix",
+		 each_folio_is_entered_in_any_mix},
 		CU_TEST_INFO_NULL,
 	};
+	int lock;
 	CU_SuiteInfo suites[] = {
 		{.pName = "map",
 		 .pSetUpFunc = setup,
@@ -242,5 +330,10 @@ int main(int argc, char **argv)
 		CU_SUITE_INFO_NULL,
 	};
 
+	/* The switches are the host's: one such program at a time. */
+	lock = open("/run/dmaheap-test-thp.lock", O_RDWR | O_CREAT | O_CLOEXEC,
+		    0600);
+	if (lock >= 0)
+		(void)flock(lock, LOCK_EX);
 	return t_main(argc, argv, suites);
 }
