@@ -156,6 +156,7 @@ static void set_policy(struct session *session, const struct request *request,
 			       server_errno(SERVER_E_FIELD), "%s", why.text);
 		return;
 	}
+	server_advance(s);
 	heap_set_policy(heap, &policy);
 	trace_policy(s->trace, heap);
 	backing_set_orders(s->backing, model_orders(s->heaps));
@@ -195,8 +196,10 @@ static uint64_t pool_bytes(struct heap_set *heaps)
 
 static uint64_t shrink(struct server *s, struct heap *heap, uint64_t to_bytes)
 {
-	uint64_t freed = heap_shrink(heap, to_bytes);
+	uint64_t freed;
 
+	server_advance(s);
+	freed = heap_shrink(heap, to_bytes);
 	trace_shrink(s->trace, heap, to_bytes);
 	return freed;
 }

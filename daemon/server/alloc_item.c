@@ -203,6 +203,7 @@ static bool take_parked(struct alloc_item *item, struct buffer *b)
 	struct quota_charge charge;
 
 	charge = split_charge(a);
+	server_advance(s);
 	heap_take_parked(a->heap, b);
 	trace_take(s->trace, b);
 	item->live = b->owner;

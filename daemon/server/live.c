@@ -88,6 +88,7 @@ static void finish_blocks(struct server *s, struct buffer *b,
 {
 	int r;
 
+	server_advance(s);
 	trace_finish(s->trace, b->id,
 		     how == HEAP_FINISH_POOL ? "pool" : "node");
 	r = heap_finish(b->heap, b, how);
@@ -98,6 +99,7 @@ static void finish_blocks(struct server *s, struct buffer *b,
 void live_return_blocks(struct server *server, struct buffer *buffer,
 			enum heap_finish how)
 {
+	server_advance(server);
 	trace_release(server->trace, buffer);
 	heap_release(buffer->heap, buffer);
 	finish_blocks(server, buffer, how);
@@ -123,6 +125,7 @@ static void begin_release(struct live *l)
 		objtrack_deactivate(s->track, 0, SERVER_OBJECT_LIVE,
 				    (uintptr_t)l);
 	l->handed_out = false;
+	server_advance(s);
 	trace_release(s->trace, l->buffer);
 	heap_release(l->buffer->heap, l->buffer);
 	l->buffer->name[0] = '\0';
@@ -158,12 +161,16 @@ static bool may_park(const struct server *s, const struct buffer *b)
 
 static void park(struct live *l)
 {
-	int r = heap_finish(l->buffer->heap, l->buffer, HEAP_FINISH_PARK);
+	struct server *s = l->server;
+	int r;
 
+	server_advance(s);
+	trace_finish(s->trace, l->buffer->id, "park");
+	r = heap_finish(l->buffer->heap, l->buffer, HEAP_FINISH_PARK);
 	if (!r)
 		return;
 	assert(r == HEAP_E_NOT_PARKED);
-	backing_drop(l->server->backing, l->bb);
+	backing_drop(s->backing, l->bb);
 	live_free(l);
 }
 
@@ -197,12 +204,10 @@ static void recycled(void *ctx, struct backing_buffer *bb _unused_,
 	struct server *s = l->server;
 	struct recycling_wait *wait = end_recycling(l);
 
-	if (what != BACKING_PARKABLE) {
+	if (what != BACKING_PARKABLE)
 		finish(l, HEAP_FINISH_POOL);
-	} else {
-		trace_finish(s->trace, l->buffer->id, "park");
+	else
 		park(l);
-	}
 	if (wait)
 		alloc_resume(wait);
 	stats_touch(s);
@@ -265,7 +270,9 @@ static void pressure(void *ctx, uint64_t want_bytes)
 			continue;
 		/* Single blocks have no memory, but the heap gives them first.
 		 */
+		server_advance(s);
 		heap_shrink(h, st.parked_bytes - part);
+		trace_shrink(s->trace, h, st.parked_bytes - part);
 		want_bytes -= part;
 	}
 	stats_touch(s);

@@ -225,7 +225,7 @@ static void on_timer(void *ctx)
 	struct play *p = ctx;
 	uint64_t pause_ns = 0;
 
-	node_advance(p->server->node, server_node_time(p->server));
+	server_advance(p->server);
 	for (unsigned int n = 0;
 	     n < STEPS_PER_ROUND && p->at < p->end && !pause_ns; n++)
 		pause_ns = do_step(p);

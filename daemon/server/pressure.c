@@ -71,6 +71,7 @@ static void release(struct pressure *p)
 {
 	p->owner = NULL;
 	p->play = play_free(p->play);
+	server_advance(p->server);
 	node_pressure_release(p->server->node);
 	trace_pressure(p->server->trace, "kind=release");
 	p->restore = p->loaded;
@@ -173,6 +174,7 @@ void pressure_serve(struct session *session, const struct request *request)
 	struct conf_error err = {{0}};
 	int r = 0;
 
+	server_advance(s);
 	switch ((enum dmaheap_pressure_kind)req->kind) {
 	case DMAHEAP_PRESSURE_STATUS:
 		reply_status(session, request);

@@ -43,6 +43,11 @@ uint64_t server_request_time(const struct server *server)
 	return server_node_time(server);
 }
 
+void server_advance(struct server *server)
+{
+	node_advance(server->node, server_node_time(server));
+}
+
 bool server_must_wait(struct server *server)
 {
 	if (server->config->daemon.clock != CONFIG_CLOCK_EVENT)
@@ -66,17 +71,19 @@ static void refill(void *ctx)
 	uint64_t next_ns = UINT64_MAX, now_ns;
 	struct heap *heap;
 
+	server_advance(s);
 	for (unsigned int i = 0; (heap = heap_set_get(s->heaps, i)); i++) {
 		uint64_t at_ns;
 
 		if (!heap_policy(heap)->pool_refill)
 			continue;
-		at_ns = heap_refill(heap, server_node_time(s));
+		/* Before: taking blocks makes the node's time pass. */
 		trace_refill(s->trace, heap);
+		at_ns = heap_refill(heap, node_now_ns(s->node));
 		next_ns = MIN(next_ns, at_ns);
 	}
 	if (next_ns != UINT64_MAX) {
-		now_ns = server_node_time(s);
+		now_ns = node_now_ns(s->node);
 		loop_timer_set(s->loop, &s->refill,
 			       clock_now_ns() + (next_ns > now_ns
 							 ? next_ns - now_ns
@@ -119,6 +126,7 @@ static void apply_config(struct server *s)
 {
 	struct heap *heap;
 
+	server_advance(s);
 	log_set_level((enum log_level)s->config->daemon.log_level);
 	server_apply_quota(s);
 	server_apply_limits(s);

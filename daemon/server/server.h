@@ -90,7 +90,7 @@ struct server {
 	unsigned int n_sessions;
 	unsigned int n_recycling; /* released buffers on their way to a pool */
 	struct recycling recycling; /* the small ones, and who waits for them */
-	struct list_node allocs;  /* alloc::server_link, in flight */
+	struct list_node allocs;    /* alloc::server_link, in flight */
 
 	struct inject *inject;
 	struct pressure *pressure;
@@ -152,6 +152,13 @@ void server_enter_heaps(struct server *server, struct heap_set *heaps);
 
 /* The node's time: nanoseconds since it was made. */
 uint64_t server_node_time(const struct server *server);
+
+/*
+ * Lets the node's time pass until now, before anything but an allocation, which
+ * does so itself, changes the node or its heaps: what the node's threads did
+ * meanwhile came first, and the trace has the time at which it happened.
+ */
+void server_advance(struct server *server);
 
 /* How far apart requests are with clock = event. */
 #define SERVER_EVENT_SLICE_NS UINT64_C(1000000)

@@ -14,7 +14,19 @@ trap '[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null || true
 	wait 2>/dev/null || true; rm -rf "$dir"' EXIT
 export DMAHEAP_SOCKET="$dir/socket"
 
-# replay CLOCK: 12 allocations of several sizes, half of them under pressure.
+# held_long_enough CLOCK: the buffer of 2M was held for one second, of which a
+# trace of the event clock has only the model's own time; whatever the clock, no
+# line is before the one above it.
+held_long_enough() {
+	awk -v clock="$1" '
+	/^[0-9]/ { if ($1 + 0 < last) exit 1; last = $1 + 0 }
+	/ alloc id=.* size=2097152 / { id = $3; from = $1 }
+	id && $2 == "release" && $3 == id { held = $1 - from; id = "" }
+	END { if (clock == "wall" ? held < 1e9 : held >= 1e9) exit 1 }
+	' "$dir/run.trace"
+}
+
+# replay CLOCK: 13 allocations of several sizes, half of them under pressure.
 replay() {
 	cat >"$dir/d.conf" <<END
 [daemon]
@@ -47,6 +59,7 @@ END
 	for size in 10M 64K 1M 10M 3M 10M; do
 		"$ctl" alloc "$size" --json >/dev/null
 	done
+	"$ctl" alloc 2M --hold 1 >/dev/null
 	"$ctl" policy --heap system set pool.8.limit=2M >/dev/null
 	"$ctl" pressure low-memory --keep >/dev/null
 	for size in 10M 1M 4K 10M 100K 10M; do
@@ -60,6 +73,11 @@ END
 	"$lab" replay "$dir/run.trace" >"$dir/out"
 	tail -2 "$dir/out"
 	n=$(grep -c ' alloc ' "$dir/run.trace")
+	held_long_enough "$1" || {
+		echo "FAILED: clock $1: the trace does not tell the hold time"
+		cat "$dir/run.trace"
+		return 1
+	}
 	grep -q 'stall_ns=[1-9]' "$dir/run.trace" || {
 		echo "FAILED: clock $1: no allocation stalled"
 		return 1
