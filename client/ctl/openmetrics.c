@@ -73,9 +73,10 @@ static const struct member heap_members[] = {
 	HEAP("heap_buffers", false, buffers, "Live buffers."),
 	HEAP("heap_bytes", false, bytes, "Bytes of live buffers."),
 	HEAP("heap_allocs", true, allocs, "Buffers handed out."),
-	HEAP("heap_failures", true, failures, "Requests that failed."),
+	HEAP("heap_failures", true, failures,
+	     "Requests refused, for whatever reason."),
 	HEAP("heap_failures_though_free", true, failures_though_free,
-	     "Failed requests for which enough pages were free."),
+	     "Requests the node refused though enough pages were free."),
 };
 
 static const struct member zone_members[] = {

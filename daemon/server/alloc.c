@@ -254,13 +254,28 @@ static int check(const struct session *session,
 	return 0;
 }
 
+static struct heap *find_heap(struct server *s, const char *name)
+{
+	return heap_set_find(s->heaps, *name ? name : "system");
+}
+
+void alloc_deny(struct session *session, const struct request *request,
+		const struct quota_denial *denial)
+{
+	struct server *s = session->server;
+	struct heap *heap = find_heap(s, request->codec.body.alloc.heap_name);
+
+	if (heap)
+		stats_refused(s, heap);
+	session_deny(session, &request->codec.header, denial);
+}
+
 void alloc_start(struct session *session, const struct request *request)
 {
 	const struct dmaheap_alloc_req *req = &request->codec.body.alloc;
 	const struct dmaheap_header *header = &request->codec.header;
 	struct server *s = session->server;
-	const char *name = *req->heap_name ? req->heap_name : "system";
-	struct heap *heap = heap_set_find(s->heaps, name);
+	struct heap *heap = find_heap(s, req->heap_name);
 	struct quota_denial denial;
 	char text[256], quoted[96];
 	uint64_t len_bytes = 0;
@@ -272,17 +287,20 @@ void alloc_start(struct session *session, const struct request *request)
 			       outcome_errno(OUTCOME_OF_SERVER,
 					     SERVER_E_NO_HEAP),
 			       "there is no heap %s ([heap NAME])",
-			       log_quote(quoted, sizeof(quoted), name));
+			       log_quote(quoted, sizeof(quoted),
+					 req->heap_name));
 		return;
 	}
 	r = check(session, req, &len_bytes, text, sizeof(text));
 	if (r) {
+		stats_refused(s, heap);
 		session_refuse(session, header,
 			       outcome_errno(OUTCOME_OF_SERVER, r), "%s", text);
 		return;
 	}
 	a = alloc_new(session, request, heap, len_bytes);
 	if (!a) {
+		stats_refused(s, heap);
 		session_refuse(session, header, ENOMEM,
 			       "the daemon has no memory of its own");
 		return;
@@ -294,10 +312,11 @@ void alloc_start(struct session *session, const struct request *request)
 			 },
 			 &a->charge, &denial);
 	if (r == QUOTA_E_EXCEEDED) {
-		session_deny(session, header, &denial);
+		alloc_deny(session, request, &denial);
 		alloc_free(a);
 		return;
 	} else if (r) {
+		stats_refused(s, heap);
 		session_refuse(session, header,
 			       outcome_errno(OUTCOME_OF_QUOTA, r),
 			       "the daemon has no memory of its own");

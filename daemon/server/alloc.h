@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 
+struct quota_denial;
 struct server;
 struct session;
 struct request;
@@ -21,6 +22,10 @@ struct recycling_wait;
 
 /* Serves @request, which must be an ALLOC; answers now or later. */
 void alloc_start(struct session *session, const struct request *request);
+
+/* Refuses @request, an ALLOC, for a limit of its uid; its heap counts that. */
+void alloc_deny(struct session *session, const struct request *request,
+		const struct quota_denial *denial);
 
 /* What a buffer of a request waited for has been recycled, parked or not. */
 void alloc_resume(struct recycling_wait *wait);

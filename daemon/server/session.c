@@ -177,7 +177,10 @@ static void dispatch(struct session *session, const struct request *request)
 	server_look_for_parked(s);
 	if (quota_request(session->charge.account, request->received_ns,
 			  &denial)) {
-		session_deny(session, &request->codec.header, &denial);
+		if (request->codec.header.opcode == DMAHEAP_OP_ALLOC)
+			alloc_deny(session, request, &denial);
+		else
+			session_deny(session, &request->codec.header, &denial);
 		return;
 	}
 	if (codec_is_admin(&request->codec) && !session->is_admin) {

@@ -140,7 +140,6 @@ static void refresh_heap(const struct heap *heap, struct dmaheap_stats_heap *h)
 	h->buffers = st.buffers;
 	h->bytes = st.bytes;
 	h->allocs = st.allocs;
-	h->failures = st.failures;
 	h->failures_though_free = st.failures_though_free;
 	h->largest_free_at_high_water_bytes =
 		st.largest_free_at_high_water_bytes;
@@ -201,6 +200,18 @@ static void add(struct dmaheap_histogram *h, uint64_t value)
 	h->bucket[histogram_bucket(value)]++;
 }
 
+/* Counted here, not by the heap, which only sees what reaches the node. */
+void stats_refused(struct server *server, const struct heap *heap)
+{
+	struct dmaheap_stats_heap *h =
+		&segment_stats(server->segment)->heap[heap_index(server, heap)];
+
+	segment_begin(&h->seq);
+	h->failures++;
+	segment_end(&h->seq);
+	stats_touch(server);
+}
+
 void stats_allocated(struct server *server, const struct heap *heap,
 		     struct dmaheap_stats_event *event)
 {
@@ -208,7 +219,9 @@ void stats_allocated(struct server *server, const struct heap *heap,
 
 	event->heap = heap_index(server, heap);
 	h = &segment_stats(server->segment)->heap[event->heap];
-	if (!event->status) {
+	if (event->status) {
+		stats_refused(server, heap);
+	} else {
 		segment_begin(&h->seq);
 		add(&h->measured_ns, event->measured_total_ns);
 		add(&h->modelled_stall_ns, event->modelled_stall_ns);

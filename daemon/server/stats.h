@@ -29,9 +29,13 @@ void stats_refresh(struct server *server);
 /* Callback of server::refresh. */
 void stats_timer(void *server);
 
-/* One finished allocation: histograms of its heap, and the ring of events. */
+/* One finished allocation: histograms or failures of its heap, and the ring of
+ * events. */
 void stats_allocated(struct server *server, const struct heap *heap,
 		     struct dmaheap_stats_event *event);
+
+/* A request for @heap that was refused before it could become an allocation. */
+void stats_refused(struct server *server, const struct heap *heap);
 
 /* A parked buffer was looked for, and found or not. */
 void stats_parked(struct server *server, bool found);

@@ -119,8 +119,8 @@ struct dmaheap_stats_heap {
 	uint64_t buffers; /* live now */
 	uint64_t bytes;
 	uint64_t allocs;
-	uint64_t failures;
-	uint64_t failures_though_free; /* enough pages were free */
+	uint64_t failures; /* requests refused, for whatever reason */
+	uint64_t failures_though_free; /* by the node; enough pages were free */
 	uint64_t largest_free_at_high_water_bytes;
 	uint64_t blocks_taken[DMAHEAP_ORDER_COUNT];
 	uint32_t n_pools;

@@ -405,6 +405,61 @@ static void injected_failures_hit_what_they_should(void)
 			-EINVAL);
 }
 
+static int is_refused(void *ctx)
+{
+	(void)ctx;
+	it_dh = connect_again();
+	return it_alloc("system", IT_MIB(9), NULL) == -EDQUOT ? 0 : 1;
+}
+
+static int asks_until_refused(void *ctx)
+{
+	(void)ctx;
+	it_dh = connect_again();
+	for (int n = 0; n < 1000; n++)
+		if (it_alloc("system", 4096, NULL) == -EDQUOT)
+			return 0;
+	return 1;
+}
+
+static uint64_t n_failures(const char *heap)
+{
+	return it_heap_stats(heap)->failures;
+}
+
+static void every_refused_request_is_a_failure_of_its_heap(void)
+{
+	struct dmaheap_inject_req req = {
+		.uid = DMAHEAP_INJECT_ANY_ID,
+		.pid = DMAHEAP_INJECT_ANY_ID,
+		.fail_nth = 1,
+	};
+	int fd;
+
+	CU_ASSERT_EQUAL(n_failures("system"), 0);
+	it_call(it_dh, DMAHEAP_OP_INJECT, &req, sizeof(req), NULL, 0);
+	CU_ASSERT_EQUAL(it_alloc("system", 4096, NULL), -ENOMEM);
+	CU_ASSERT_EQUAL(n_failures("system"), 1);
+	CU_ASSERT_EQUAL(it_alloc("system", IT_MIB(512), NULL), -ENOMEM);
+	CU_ASSERT_EQUAL(n_failures("system"), 2);
+	CU_ASSERT_EQUAL(it_in_child(OTHER_UID, is_refused, NULL), 0);
+	CU_ASSERT_EQUAL(n_failures("system"), 3);
+	CU_ASSERT_EQUAL(it_in_child(BUSY_UID, asks_until_refused, NULL), 0);
+	CU_ASSERT_EQUAL(n_failures("system"), 4);
+	/* More than the node has, in two parts: a quota must not say so first.
+	 */
+	daemon_write_config(&it_daemon, CONFIG "[quota]\nbytes = 1G\n");
+	it_call(it_dh, DMAHEAP_OP_RELOAD, NULL, 0, NULL, 0);
+	fd = it_alloc("system", IT_MIB(160), NULL);
+	T_REQUIRE(fd >= 0);
+	CU_ASSERT_EQUAL(it_alloc("system", IT_MIB(160), NULL), -ENOMEM);
+	CU_ASSERT_EQUAL(n_failures("system"), 5);
+	CU_ASSERT_EQUAL(n_failures("system-uncached"), 0);
+	CU_ASSERT_EQUAL(it_alloc("nothing", 4096, NULL), -ENOENT);
+	CU_ASSERT_EQUAL(n_failures("system"), 5);
+	close(fd);
+}
+
 static void an_injected_stall_delays_only_its_request(void)
 {
 	struct dmaheap_inject_req req = {
@@ -454,6 +509,8 @@ int main(int argc, char **argv)
 		 the_policy_is_shown_as_it_is_set},
 		{"injected failures hit what they should",
 		 injected_failures_hit_what_they_should},
+		{"every refused request is a failure of its heap",
+		 every_refused_request_is_a_failure_of_its_heap},
 		{"an injected stall delays only its request",
 		 an_injected_stall_delays_only_its_request},
 		CU_TEST_INFO_NULL,
