@@ -34,6 +34,7 @@ enum option_kind {
 	OPTION_TEXT,    /* const char * */
 	OPTION_SIZE,    /* uint64_t: a number with K, M, G or T */
 	OPTION_NUMBER,  /* uint64_t */
+	OPTION_MS,      /* uint64_t: a number, with ms or s */
 	OPTION_DECIMAL, /* double, not negative */
 };
 

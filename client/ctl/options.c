@@ -43,6 +43,8 @@ static const char *kind_name(enum option_kind kind)
 		return "a size (a number, with K, M, G or T if need be)";
 	case OPTION_NUMBER:
 		return "a number";
+	case OPTION_MS:
+		return "a time in milliseconds (80, 80ms or 2s)";
 	case OPTION_DECIMAL:
 		return "a number that is not negative";
 	default:
@@ -63,6 +65,8 @@ static bool store(const struct option *o, const char *text)
 		return units_parse_size(text, o->value);
 	case OPTION_NUMBER:
 		return units_parse_number(text, o->value);
+	case OPTION_MS:
+		return units_parse_ms(text, o->value);
 	case OPTION_DECIMAL:
 		return units_parse_decimal(text, o->value);
 	}

@@ -168,12 +168,28 @@ static int add_texts(struct texts *texts, int kind, char **argv)
 	return CTL_OK;
 }
 
-/* "key=value" words, on lines, as an object of texts. */
+/* "anon: 12 pages, kernel: 3 pages under pressure", or "no pressure". */
+static json_t *pages_json(const char *line)
+{
+	json_t *object = json_object();
+	char kind[32];
+	uintmax_t n;
+
+	while (line && sscanf(line, "%31[^: ]: %ju pages", kind, &n) == 2) {
+		json_object_set_new(object, kind, json_u64(n));
+		line = strstr(line, ", ");
+		line = line ? line + 2 : NULL;
+	}
+	return object;
+}
+
+/* The first line, and "key=value" words after it. */
 static json_t *status_json(char *text)
 {
 	json_t *object = json_object();
 	char *rest = NULL;
 
+	json_object_set_new(object, "pages", pages_json(text));
 	for (char *word = strtok_r(text, " \n", &rest); word;
 	     word = strtok_r(NULL, " \n", &rest)) {
 		char *equals = strchr(word, '=');

@@ -30,6 +30,23 @@ bool units_parse_number(const char *text, uint64_t *ret)
 	return true;
 }
 
+bool units_parse_ms(const char *text, uint64_t *ret_ms)
+{
+	uint64_t value, scale = 1;
+	char *end;
+
+	if (!parse_digits(text, &end, &value))
+		return false;
+	if (!strcmp(end, "s"))
+		scale = 1000;
+	else if (*end && strcmp(end, "ms") != 0)
+		return false;
+	if (value > UINT64_MAX / scale)
+		return false;
+	*ret_ms = value * scale;
+	return true;
+}
+
 bool units_parse_size(const char *text, uint64_t *ret_bytes)
 {
 	unsigned int shift = 0;

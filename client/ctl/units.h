@@ -20,6 +20,9 @@ struct units_text {
 /* "10M" to bytes; K, M, G, T are binary. Return: false when it is no size. */
 bool units_parse_size(const char *text, uint64_t *ret_bytes);
 
+/* "80" or "80ms", "2s" to milliseconds. Return: false when it is no time. */
+bool units_parse_ms(const char *text, uint64_t *ret_ms);
+
 /* A decimal number. Return: false when it is none or too large. */
 bool units_parse_number(const char *text, uint64_t *ret);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -261,6 +262,24 @@ void admin_reload(struct session *session, const struct request *request)
 			      strlen(report));
 }
 
+static void log_injection(const struct session *session,
+			  const struct dmaheap_inject_req *r)
+{
+	char uid[16] = "any", pid[16] = "any";
+
+	if (r->uid != DMAHEAP_INJECT_ANY_ID)
+		snprintf(uid, sizeof(uid), "%" PRIu32, r->uid);
+	if (r->pid != DMAHEAP_INJECT_ANY_ID)
+		snprintf(pid, sizeof(pid), "%" PRIu32, r->pid);
+	log_info("inject fail_nth=%" PRIu32 " fail_rate_ppm=%" PRIu32
+		 " errno=%d stall_ms=%" PRIu32 " count=%" PRIu32
+		 " heap=%s of_uid=%s of_pid=%s keep=%u uid=%u",
+		 r->fail_nth, r->fail_rate_ppm, r->err ? r->err : ENOMEM,
+		 r->stall_ms, r->count, *r->heap_name ? r->heap_name : "any",
+		 uid, pid, r->flags & DMAHEAP_INJECT_KEEP ? 1u : 0u,
+		 (unsigned int)session->peer->uid);
+}
+
 void admin_inject(struct session *session, const struct request *request)
 {
 	const struct dmaheap_inject_req *req = &request->codec.body.inject;
@@ -271,6 +290,8 @@ void admin_inject(struct session *session, const struct request *request)
 
 	if (req->flags & DMAHEAP_INJECT_CLEAR) {
 		inject_clear(s->inject);
+		log_info("inject clear uid=%u",
+			 (unsigned int)session->peer->uid);
 		session_reply(session, &request->codec.header, NULL, 0);
 		return;
 	}
@@ -288,8 +309,10 @@ void admin_inject(struct session *session, const struct request *request)
 	else if (r)
 		session_refuse(session, &request->codec.header, ENOMEM,
 			       "the daemon has no memory of its own");
-	else
-		session_reply(session, &request->codec.header, NULL, 0);
+	if (r)
+		return;
+	log_injection(session, req);
+	session_reply(session, &request->codec.header, NULL, 0);
 }
 
 void admin_trace(struct session *session, const struct request *request)

@@ -18,12 +18,13 @@ struct rule {
 	struct dmaheap_inject_req req;
 	uint32_t n_seen; /* requests that the filter let through */
 	uint32_t n_hits; /* of them, failed or stalled */
+	struct rng rng;  /* its own: a rule set again fails the same requests */
 };
 
 struct inject {
 	struct list_node rules;
 	unsigned int n_rules;
-	struct rng rng;
+	uint64_t seed;
 };
 
 int inject_new(struct inject **ret, uint64_t seed)
@@ -33,7 +34,7 @@ int inject_new(struct inject **ret, uint64_t seed)
 	if (!i)
 		return err_raise(-ENOMEM);
 	list_init(&i->rules);
-	rng_seed(&i->rng, seed);
+	i->seed = seed;
 	*ret = i;
 	return 0;
 }
@@ -98,6 +99,8 @@ int inject_add(struct inject *inject, const void *owner,
 		return err_raise(-ENOMEM);
 	n->owner = owner;
 	n->req = *rule;
+	/* Rules that are there together are not to fail the same requests. */
+	rng_seed(&n->rng, inject->seed + inject->n_rules);
 	list_add_tail(&inject->rules, &n->link);
 	inject->n_rules++;
 	return 0;
@@ -129,23 +132,27 @@ static bool matches(const struct dmaheap_inject_req *r, uid_t uid, pid_t pid,
 }
 
 /*
- * fail_nth is the n-th request from now, and only that one; a rule that only
- * stalls stalls each. A rule of both stalls the requests that it fails.
+ * fail_nth is the n-th request from now, and with count so many from there on;
+ * a rule that only stalls stalls each. A rule of both stalls the requests that
+ * it fails.
  */
-static bool hits(struct inject *inject, struct rule *rule)
+static bool hits(struct rule *rule)
 {
 	rule->n_seen++;
 	if (rule->req.fail_nth)
-		return rule->n_seen == rule->req.fail_nth;
+		return rule->n_seen >= rule->req.fail_nth;
 	if (rule->req.fail_rate_ppm)
-		return rng_below(&inject->rng, PPM) < rule->req.fail_rate_ppm;
+		return rng_below(&rule->rng, PPM) < rule->req.fail_rate_ppm;
 	return true;
 }
 
 static bool is_used_up(const struct rule *rule)
 {
-	return (rule->req.count && rule->n_hits >= rule->req.count) ||
-	       (rule->req.fail_nth && rule->n_hits);
+	uint32_t count = rule->req.count;
+
+	if (!count && rule->req.fail_nth)
+		count = 1;
+	return count && rule->n_hits >= count;
 }
 
 struct inject_verdict inject_decide(struct inject *inject, uid_t uid, pid_t pid,
@@ -160,7 +167,7 @@ struct inject_verdict inject_decide(struct inject *inject, uid_t uid, pid_t pid,
 		struct rule *rule = list_entry(n, struct rule, link);
 		const struct dmaheap_inject_req *r = &rule->req;
 
-		if (!matches(r, uid, pid, heap) || !hits(inject, rule))
+		if (!matches(r, uid, pid, heap) || !hits(rule))
 			continue;
 		rule->n_hits++;
 		v.stall_ns += r->stall_ms * NSEC_PER_MSEC;

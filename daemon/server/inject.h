@@ -32,7 +32,8 @@ struct inject_verdict {
 	uint64_t stall_ns;
 };
 
-/* @seed: of the chance of fail_rate_ppm. Return: 0 or -ENOMEM. */
+/* @seed: of the chance of fail_rate_ppm, for each rule anew. Return: 0 or
+ * -ENOMEM. */
 int inject_new(struct inject **ret, uint64_t seed) _must_check_;
 
 /* Return: NULL, always. @inject may be NULL. */

@@ -20,7 +20,8 @@
 struct pressure {
 	struct server *server;
 	const struct session *owner; /* NULL: kept, or no pressure */
-	bool loaded;                 /* the node is not the config's */
+	bool kept;
+	bool loaded;       /* the node is not the config's */
 	bool restore;      /* and is to be again, once no buffer lives */
 	struct play *play; /* a scenario that is running, or NULL */
 };
@@ -48,7 +49,8 @@ struct pressure *pressure_control_free(struct pressure *pressure)
 static void own(struct pressure *p, const struct session *session,
 		uint32_t flags)
 {
-	p->owner = flags & DMAHEAP_PRESSURE_KEEP ? NULL : session;
+	p->kept = flags & DMAHEAP_PRESSURE_KEEP;
+	p->owner = p->kept ? NULL : session;
 }
 
 void pressure_check_restore(struct pressure *pressure)
@@ -70,6 +72,7 @@ void pressure_check_restore(struct pressure *pressure)
 static void release(struct pressure *p)
 {
 	p->owner = NULL;
+	p->kept = false;
 	p->play = play_free(p->play);
 	server_advance(p->server);
 	node_pressure_release(p->server->node);
@@ -85,6 +88,13 @@ void pressure_forget(struct pressure *pressure, const struct session *session)
 		release(pressure);
 }
 
+static const char *owner_name(const struct pressure *p)
+{
+	if (p->owner)
+		return "connection";
+	return p->kept ? "kept" : "none";
+}
+
 static void reply_status(struct session *session, const struct request *request)
 {
 	const struct pressure *p = session->server->pressure;
@@ -93,8 +103,7 @@ static void reply_status(struct session *session, const struct request *request)
 	node_pressure_render(session->server->node, &text);
 	strbuf_append(&text, "node=%s scenario=%s owner=%s\n",
 		      p->loaded ? "loaded" : "configured",
-		      p->play ? "playing" : "none",
-		      p->owner ? "connection" : "none");
+		      p->play ? "playing" : "none", owner_name(p));
 	if (strbuf_failed(&text))
 		session_refuse(session, &request->codec.header, ENOMEM,
 			       "the daemon has no memory for the text");
@@ -167,6 +176,16 @@ static int start_play(struct session *session, const struct request *request,
 	return 0;
 }
 
+static const char *const kind_names[] = {
+	[DMAHEAP_PRESSURE_STATUS] = "status",
+	[DMAHEAP_PRESSURE_RELEASE] = "release",
+	[DMAHEAP_PRESSURE_LOW_MEMORY] = "low-memory",
+	[DMAHEAP_PRESSURE_FILL] = "fill",
+	[DMAHEAP_PRESSURE_FRAGMENT] = "fragment",
+	[DMAHEAP_PRESSURE_LOAD] = "load",
+	[DMAHEAP_PRESSURE_PLAY] = "play",
+};
+
 void pressure_serve(struct session *session, const struct request *request)
 {
 	const struct dmaheap_pressure_req *req = &request->codec.body.pressure;
@@ -207,7 +226,7 @@ void pressure_serve(struct session *session, const struct request *request)
 	}
 	if (req->kind != DMAHEAP_PRESSURE_RELEASE)
 		own(s->pressure, session, req->flags);
-	log_info("pressure kind=%u keep=%u uid=%u", req->kind,
+	log_info("pressure kind=%s keep=%u uid=%u", kind_names[req->kind],
 		 req->flags & DMAHEAP_PRESSURE_KEEP ? 1u : 0u,
 		 (unsigned int)session->peer->uid);
 	stats_touch(s);

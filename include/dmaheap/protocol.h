@@ -334,7 +334,7 @@ struct dmaheap_inject_req {
 	uint32_t fail_rate_ppm; /* 0: not by chance */
 	int32_t err;		/* errno > 0 of the failure; 0: ENOMEM */
 	uint32_t stall_ms;
-	uint32_t count; /* ends after so many hits; 0: never */
+	uint32_t count; /* ends after so many hits; 0: 1 with fail_nth, or never */
 	char heap_name[DMAHEAP_NAME_MAX_BYTES]; /* "": any */
 };
 

@@ -78,15 +78,28 @@ static json_int_t free_bytes(void)
 static void pressure_is_kept_or_ends_with_its_connection(void)
 {
 	json_int_t before = free_bytes();
+	int fd, n_pages = 0;
+	json_t *json;
 	char byte = 0;
 	pid_t pid;
-	int fd;
 
 	CU_ASSERT_EQUAL(ctl("pressure fill --leave 64M --keep"), 0);
 	CU_ASSERT(free_bytes() <= 64 << 20);
+	CU_ASSERT_TRUE(
+		daemon_log_wait(&it_daemon, "pressure kind=fill keep=1"));
 	CU_ASSERT_EQUAL(ctl("pressure status"), 0);
-	json_decref(ctl_json("pressure status"));
+	CU_ASSERT_EQUAL(sscanf(ctl_result.out, "anon: %d pages", &n_pages), 1);
+	json = ctl_json("pressure status");
+	CTL_KEYS(json, "pages node scenario owner");
+	CU_ASSERT_STRING_EQUAL(ctl_text_at(json, "owner"), "kept");
+	CU_ASSERT_EQUAL(ctl_number_at(json_object_get(json, "pages"), "anon"),
+			n_pages);
+	json_decref(json);
 	CU_ASSERT_EQUAL(ctl("pressure release"), 0);
+	json = ctl_json("pressure status");
+	CU_ASSERT_STRING_EQUAL(ctl_text_at(json, "owner"), "none");
+	CU_ASSERT_EQUAL(json_object_size(json_object_get(json, "pages")), 0);
+	json_decref(json);
 	CU_ASSERT_EQUAL(free_bytes(), before);
 
 	pid = ctl_start("pressure fill --leave 64M", &fd);
@@ -135,12 +148,26 @@ static void the_third_allocation_fails(void)
 	CU_ASSERT_EQUAL(ctl("alloc 1"), 1);
 	CU_ASSERT(ctl_complained("No space left"));
 	CU_ASSERT_EQUAL(ctl("alloc 1"), 0);
+	CU_ASSERT_TRUE(
+		daemon_log_wait(&it_daemon,
+				"inject fail_nth=3 fail_rate_ppm=0 errno=28 "
+				"stall_ms=0 count=0 heap=any of_uid=any "
+				"of_pid=any keep=1 uid="));
 	CU_ASSERT_EQUAL(ctl("inject clear"), 0);
+	CU_ASSERT_TRUE(daemon_log_wait(&it_daemon, "inject clear uid="));
+	CU_ASSERT_EQUAL(ctl("inject --fail-nth 2 --count 3 --keep"), 0);
+	CU_ASSERT_EQUAL(ctl("alloc 1"), 0);
+	CU_ASSERT_EQUAL(ctl("alloc 1"), 1);
+	CU_ASSERT_EQUAL(ctl("alloc 1"), 1);
+	CU_ASSERT_EQUAL(ctl("alloc 1"), 1);
+	CU_ASSERT_EQUAL(ctl("alloc 1"), 0);
 	CU_ASSERT_EQUAL(ctl("inject --fail-rate 100% --heap system --keep"), 0);
 	CU_ASSERT_EQUAL(ctl("alloc 1"), 1);
 	CU_ASSERT_EQUAL(ctl("inject clear"), 0);
 	CU_ASSERT_EQUAL(ctl("alloc 1"), 0);
 
+	CU_ASSERT_EQUAL(ctl("inject --stall 80us"), 2);
+	CU_ASSERT(ctl_complained("80, 80ms or 2s"));
 	CU_ASSERT_EQUAL(ctl("inject"), 2);
 	CU_ASSERT_EQUAL(ctl("inject --fail-nth 0"), 2);
 	CU_ASSERT_EQUAL(ctl("inject --fail-nth 1 --fail-rate 0.5"), 2);
@@ -149,11 +176,31 @@ static void the_third_allocation_fails(void)
 	CU_ASSERT_EQUAL(ctl("inject everything"), 2);
 }
 
+/* Return: a bit for each of 20 allocations that failed. */
+static unsigned int fail_by_lot(void)
+{
+	unsigned int failed = 0;
+
+	CU_ASSERT_EQUAL(ctl("inject --fail-rate 50% --keep"), 0);
+	for (unsigned int i = 0; i < 20; i++)
+		failed |= (unsigned int)(ctl("alloc 1") == 1) << i;
+	CU_ASSERT_EQUAL(ctl("inject clear"), 0);
+	return failed;
+}
+
+static void the_lot_falls_the_same_each_time(void)
+{
+	unsigned int failed = fail_by_lot();
+
+	CU_ASSERT(failed != 0 && failed != (1u << 20) - 1);
+	CU_ASSERT_EQUAL(fail_by_lot(), failed);
+}
+
 static void a_stall_is_waited_for(void)
 {
 	json_t *json, *measured;
 
-	CU_ASSERT_EQUAL(ctl("inject --stall 30 --count 1 --keep"), 0);
+	CU_ASSERT_EQUAL(ctl("inject --stall 30ms --count 1 --keep"), 0);
 	json = ctl_json("alloc 1");
 	measured = json_object_get(json_array_get(json, 0), "measured_ns");
 	CU_ASSERT(ctl_number_at(measured, "waited_stall") > 0);
@@ -359,6 +406,8 @@ int main(int argc, char **argv)
 		{"a snapshot is loaded and put back",
 		 a_snapshot_is_loaded_and_put_back},
 		{"the third allocation fails", the_third_allocation_fails},
+		{"the lot falls the same each time",
+		 the_lot_falls_the_same_each_time},
 		{"a stall is waited for", a_stall_is_waited_for},
 		{"the last allocations are shown",
 		 the_last_allocations_are_shown},

@@ -58,6 +58,20 @@ static void sizes_are_read_whole_or_refused(void)
 	}
 }
 
+static void times_are_milliseconds_unless_they_say_otherwise(void)
+{
+	uint64_t ms = 42;
+
+	CU_ASSERT(units_parse_ms("80", &ms) && ms == 80);
+	CU_ASSERT(units_parse_ms("90ms", &ms) && ms == 90);
+	CU_ASSERT(units_parse_ms("2s", &ms) && ms == 2000);
+	CU_ASSERT(!units_parse_ms("80us", &ms));
+	CU_ASSERT(!units_parse_ms("s", &ms));
+	CU_ASSERT(!units_parse_ms("-1s", &ms));
+	CU_ASSERT(!units_parse_ms("18446744073709551615s", &ms));
+	CU_ASSERT_EQUAL(ms, 2000);
+}
+
 static void decimals_are_read_whole_or_refused(void)
 {
 	double value = 42;
@@ -404,6 +418,8 @@ int main(int argc, char **argv)
 	CU_TestInfo tests[] = {
 		{"sizes are read whole or refused",
 		 sizes_are_read_whole_or_refused},
+		{"times are milliseconds unless they say otherwise",
+		 times_are_milliseconds_unless_they_say_otherwise},
 		{"decimals are read whole or refused",
 		 decimals_are_read_whole_or_refused},
 		{"sizes are written exactly while that is short",
