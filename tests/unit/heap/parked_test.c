@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/rng.h"
 #include "heap/fixture.h"
 
 static struct buffer *park(struct fixture *f, uint32_t uid, uint64_t len)
@@ -175,88 +174,6 @@ static void shrinking_and_policies_drop_parked_buffers(void)
 	fixture_close(&f);
 }
 
-/*
- * What the policy gives from pools and free lists, found out by doing it: the
- * parked buffers are broken up and the buffer is allocated without reclaim.
- */
-static void actual_composition(struct fixture *f, uint64_t len,
-			       uint32_t ret[POLICY_ORDER_COUNT])
-{
-	struct heap_request req = {.uid = 99, .len_bytes = len};
-	struct buffer *b = NULL;
-
-	if (heap_alloc(f->heap, &req, &b) == 0)
-		memcpy(ret, b->composition, sizeof(b->composition));
-	else
-		memset(ret, 0, POLICY_ORDER_COUNT * sizeof(*ret));
-}
-
-struct world {
-	struct fixture f;
-	struct rng rng;
-	struct buffer *live[64];
-};
-
-static const uint64_t sizes[] = {KIB(64), KIB(100), MIB(1), MIB(2) + KIB(64)};
-
-/* One random step; what it does depends only on the state of the generator. */
-static void world_step(struct world *w)
-{
-	size_t i = (size_t)rng_below(&w->rng, ARRAY_SIZE(w->live));
-	uint32_t uid = (uint32_t)rng_below(&w->rng, 2);
-	uint64_t len = sizes[rng_below(&w->rng, ARRAY_SIZE(sizes))];
-	uint64_t how = rng_below(&w->rng, 4);
-
-	if (!w->live[i]) {
-		w->live[i] = take(&w->f, uid, len);
-	} else {
-		(void)give(&w->f, w->live[i],
-			   how ? HEAP_FINISH_PARK : HEAP_FINISH_POOL);
-		w->live[i] = NULL;
-	}
-}
-
-static void world_open(struct world *w, unsigned int steps)
-{
-	*w = (struct world){0};
-	fixture_open_params(&w->f,
-			    &(struct node_params){.size_bytes = MIB(64),
-						  .occupants = "kernel:25%"},
-			    "840-high");
-	/* Order 0 without reclaim as well: the dry run knows no reclaim. */
-	fixture_set(&w->f, "gfp.0", "HIGH_ORDER");
-	rng_seed(&w->rng, 42);
-	for (unsigned int i = 0; i < steps; i++)
-		world_step(w);
-}
-
-static void reuse_is_never_worse_than_pools_and_free_lists(void)
-{
-	unsigned int n_found = 0;
-
-	/* The same world twice: in one the parked buffer is looked for, in the
-	 * other the request is served without it. */
-	for (unsigned int steps = 20; steps < 220; steps++) {
-		uint64_t len = sizes[steps % ARRAY_SIZE(sizes)];
-		uint32_t other[POLICY_ORDER_COUNT];
-		struct buffer *found;
-		struct world w, twin;
-
-		world_open(&w, steps);
-		found = heap_find_parked(w.f.heap, 1, len);
-		if (found) {
-			world_open(&twin, steps);
-			actual_composition(&twin.f, len, other);
-			CU_ASSERT_TRUE(composition_compare(found->composition,
-							   other) >= 0);
-			fixture_close(&twin.f);
-			n_found++;
-		}
-		fixture_close(&w.f);
-	}
-	CU_ASSERT_TRUE(n_found > 20);
-}
-
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
@@ -276,8 +193,6 @@ int main(int argc, char **argv)
 		 parking_makes_room_and_never_exceeds_the_limit},
 		{"shrinking and policies drop parked buffers",
 		 shrinking_and_policies_drop_parked_buffers},
-		{"reuse is never worse than pools and free lists",
-		 reuse_is_never_worse_than_pools_and_free_lists},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
