@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/fixture.h"
+#include "heap/heap_private.h"
 
 static struct buffer *park(struct fixture *f, uint32_t uid, uint64_t len)
 {
@@ -53,6 +54,22 @@ static void only_the_same_uid_and_size_find_it(void)
 	fixture_close(&f);
 }
 
+/* Buffers of several uids and sizes share a bucket of the hash; among so many
+ * there are some that share that of the one that is parked. */
+static void others_in_its_bucket_do_not_find_it(void)
+{
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	(void)park(&f, 7, MIB(10));
+	for (uint32_t i = 1; i < 16 * HEAP_PARKED_BUCKETS; i++) {
+		CU_ASSERT_PTR_NULL(heap_find_parked(f.heap, 7 + i, MIB(10)));
+		CU_ASSERT_PTR_NULL(
+			heap_find_parked(f.heap, 7, MIB(10) - i * KIB(4)));
+	}
+	fixture_close(&f);
+}
+
 static void a_better_composition_elsewhere_wins(void)
 {
 	struct buffer *b;
@@ -69,6 +86,24 @@ static void a_better_composition_elsewhere_wins(void)
 	/* Until there is no order 8 free. */
 	node_pressure_fragment(f.node, 4);
 	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(10)), b);
+	fixture_close(&f);
+}
+
+static void an_order_that_stands_twice_counts_once(void)
+{
+	struct buffer *a, *b;
+	struct fixture f;
+
+	fixture_open(&f, MIB(128), "840-high");
+	fixture_set(&f, "orders", "8 8 0");
+	a = take(&f, 7, MIB(1));
+	T_REQUIRE(a);
+	node_pressure_fragment(f.node, 3);
+	CU_ASSERT_EQUAL(give(&f, a, HEAP_FINISH_NODE), 0);
+	b = park(&f, 7, MIB(2));
+	CU_ASSERT_EQUAL(b->composition[8], 1);
+	/* The one block of order 8 that there is cannot be had twice. */
+	CU_ASSERT_PTR_EQUAL(heap_find_parked(f.heap, 7, MIB(2)), b);
 	fixture_close(&f);
 }
 
@@ -181,8 +216,12 @@ int main(int argc, char **argv)
 		 a_parked_buffer_is_taken_whole_and_counts_as_hits},
 		{"only the same uid and size find it",
 		 only_the_same_uid_and_size_find_it},
+		{"others in its bucket do not find it",
+		 others_in_its_bucket_do_not_find_it},
 		{"a better composition elsewhere wins",
 		 a_better_composition_elsewhere_wins},
+		{"an order that stands twice counts once",
+		 an_order_that_stands_twice_counts_once},
 		{"the best of several is found first",
 		 the_best_of_several_is_found_first},
 		{"blocks wanted singly break it up",
