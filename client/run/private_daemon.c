@@ -25,71 +25,76 @@ static void file_of(char path[PATH_MAX], const struct workdir *workdir,
 	(void)snprintf(path, PATH_MAX, "%s/%s", workdir->path, name);
 }
 
-/* The user's file first, then ours: the later of two equal keys counts. */
-static bool copy_config(FILE *to, const char *from_path)
-{
-	char line[4096];
-	FILE *from = fopen(from_path, "re");
+#define SETTINGS_MAX 8u
 
-	if (!from) {
-		run_message("%s: %s", from_path, strerror(errno));
-		return false;
-	}
-	while (fgets(line, sizeof(line), from))
-		(void)fputs(line, to);
-	(void)fputc('\n', to);
-	(void)fclose(from);
-	return true;
+/* The daemon's --config, and a --set for each key that is ours to say. */
+struct command_line {
+	char node[PATH_MAX + 32];
+	char policy[256];
+	const char *settings[SETTINGS_MAX];
+	size_t n_settings;
+	const char *config_path;
+};
+
+static void add_setting(struct command_line *line, const char *setting)
+{
+	line->settings[line->n_settings++] = setting;
 }
 
-/* Relative paths of the command line are relative to where it was typed. */
-static bool print_node(FILE *to, const char *directory)
+/* Relative paths of the command line are relative to where it was typed, those
+ * of a configuration to where it is. */
+static int set_node(struct command_line *line, const char *directory)
 {
 	char *real = realpath(directory, NULL);
 
 	if (!real) {
 		run_message("--node %s: %s", directory, strerror(errno));
-		return false;
+		return -EINVAL;
 	}
-	(void)fprintf(to, "[node]\nsnapshot = %s\n", real);
+	(void)snprintf(line->node, sizeof(line->node), "[node] snapshot = %s",
+		       real);
+	add_setting(line, line->node);
 	free(real);
-	return true;
+	return 0;
 }
 
-static bool print_config(FILE *to, const struct options *options)
+static int set_policy(struct command_line *line, const char *name)
 {
-	if (options->config_path) {
-		if (!copy_config(to, options->config_path))
-			return false;
-	} else {
-		/* One user's own: the limits between users are in the way. */
-		(void)fputs("[quota]\nbytes = 100%\nbuffers = 65536\n"
-			    "connections = 4096\n",
-			    to);
+	int n = snprintf(line->policy, sizeof(line->policy),
+			 "[heap system] policy = %s", name);
+
+	if (n < 0 || (size_t)n >= sizeof(line->policy)) {
+		run_message("--policy %s: longer than any policy's name", name);
+		return -EINVAL;
 	}
-	if (options->node && !print_node(to, options->node))
-		return false;
-	if (options->policy)
-		(void)fprintf(to, "[heap system]\npolicy = %s\n",
-			      options->policy);
-	return true;
+	add_setting(line, line->policy);
+	return 0;
 }
 
-static bool write_config(const char *path, const struct options *options)
+/* Without a file: neither the system's, which is for its users, nor limits
+ * between users, since there is one. */
+static void set_defaults(struct command_line *line)
 {
-	FILE *to = fopen(path, "we");
-	bool good;
+	line->config_path = "/dev/null";
+	add_setting(line, "[quota] bytes = 100%");
+	add_setting(line, "[quota] buffers = 65536");
+	add_setting(line, "[quota] connections = 4096");
+}
 
-	if (!to) {
-		run_message("%s: %s", path, strerror(errno));
-		return false;
-	}
-	good = print_config(to, options);
-	if (fclose(to) && good) {
-		run_message("%s: %s", path, strerror(errno));
-		good = false;
-	}
-	return good;
+static int make_command_line(struct command_line *ret,
+			     const struct options *options)
+{
+	int r = 0;
+
+	ret->n_settings = 0;
+	ret->config_path = options->config_path;
+	if (!ret->config_path)
+		set_defaults(ret);
+	if (options->node)
+		r = set_node(ret, options->node);
+	if (r == 0 && options->policy)
+		r = set_policy(ret, options->policy);
+	return r;
 }
 
 /* Beside this program, where the build or the installation puts it, or PATH. */
@@ -111,26 +116,37 @@ static void exec_daemon(char *const argv[])
 	(void)execvp("dmaheapd", argv);
 }
 
-static _Noreturn void child(const char *config_path, const char *socket_path,
-			    const char *log_path, int ready_fd, pid_t parent)
+#define ARGS_MAX (8u + 2 * SETTINGS_MAX)
+
+static void exec_with(const struct command_line *line, const char *socket_path,
+		      int ready_fd)
 {
+	const char *argv[ARGS_MAX] = {"dmaheapd",        "--config",
+				      line->config_path, "--socket",
+				      socket_path,       "--ready-fd"};
 	char number[16];
-	char *argv[] = {(char *)(uintptr_t) "dmaheapd",
-			(char *)(uintptr_t) "--config",
-			(char *)(uintptr_t)config_path,
-			(char *)(uintptr_t) "--socket",
-			(char *)(uintptr_t)socket_path,
-			(char *)(uintptr_t) "--ready-fd",
-			number,
-			NULL};
+	size_t n = 6;
+
+	(void)snprintf(number, sizeof(number), "%d", ready_fd);
+	argv[n++] = number;
+	for (size_t i = 0; i < line->n_settings; i++) {
+		argv[n++] = "--set";
+		argv[n++] = line->settings[i];
+	}
+	argv[n] = NULL;
+	exec_daemon((char **)(uintptr_t)argv);
+}
+
+static _Noreturn void child(const struct command_line *line,
+			    const char *socket_path, const char *log_path,
+			    int ready_fd, pid_t parent)
+{
 	sigset_t none;
-	int log, fd;
+	int log;
 
 	log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (log >= 0)
 		(void)dup2(log, STDERR_FILENO);
-	fd = fcntl(ready_fd, F_DUPFD, 3);
-	(void)snprintf(number, sizeof(number), "%d", fd);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);
@@ -138,7 +154,7 @@ static _Noreturn void child(const char *config_path, const char *socket_path,
 		(void)signal(sig, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	exec_daemon(argv);
+	exec_with(line, socket_path, fcntl(ready_fd, F_DUPFD, 3));
 	(void)fprintf(stderr, "dmaheapd: %s\n", strerror(errno));
 	_exit(127);
 }
@@ -173,7 +189,7 @@ static void show_log(const char *path)
 }
 
 static int start_and_wait(struct private_daemon *daemon,
-			  const char *config_path, const char *log_path)
+			  const struct command_line *line, const char *log_path)
 {
 	pid_t parent = getpid();
 	int fds[2], r;
@@ -182,8 +198,7 @@ static int start_and_wait(struct private_daemon *daemon,
 		return -errno;
 	daemon->pid = fork();
 	if (daemon->pid == 0)
-		child(config_path, daemon->socket_path, log_path, fds[1],
-		      parent);
+		child(line, daemon->socket_path, log_path, fds[1], parent);
 	r = daemon->pid < 0 ? -errno : 0;
 	(void)close(fds[1]);
 	if (r == 0)
@@ -196,17 +211,18 @@ int private_daemon_start(struct private_daemon *ret,
 			 const struct options *options,
 			 const struct workdir *workdir)
 {
-	char config_path[PATH_MAX], log_path[PATH_MAX];
+	struct command_line line;
+	char log_path[PATH_MAX];
 	int r;
 
 	ret->pid = 0;
-	file_of(config_path, workdir, "dmaheapd.conf");
 	file_of(log_path, workdir, "dmaheapd.log");
 	(void)snprintf(ret->socket_path, sizeof(ret->socket_path),
 		       "%s/dmaheap.sock", workdir->path);
-	if (!write_config(config_path, options))
-		return -EINVAL;
-	r = start_and_wait(ret, config_path, log_path);
+	r = make_command_line(&line, options);
+	if (r)
+		return r;
+	r = start_and_wait(ret, &line, log_path);
 	if (r) {
 		run_message("the private daemon did not start (%s); it says:",
 			    r == -ECHILD ? "it ended" : strerror(-r));
@@ -232,8 +248,7 @@ void private_daemon_stop(struct private_daemon *daemon,
 			 const struct workdir *workdir)
 {
 	/* It removes the last two itself, unless it was killed. */
-	static const char *const files[] = {"dmaheapd.conf", "dmaheapd.log",
-					    "dmaheap.sock",
+	static const char *const files[] = {"dmaheapd.log", "dmaheap.sock",
 					    "dmaheap.sock.lock"};
 	char path[PATH_MAX];
 

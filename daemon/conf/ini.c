@@ -34,6 +34,9 @@ struct conf_text {
 /* libinih's own line buffer is smaller than CONF_LINE_MAX_BYTES by default. */
 #define INI_LINE_BYTES ((int)CONF_LINE_MAX_BYTES + 3)
 
+/* Beside the flags of conf_ini_parse(): all is at line 0. */
+#define WITHOUT_LINES 0x2u
+
 struct parser {
 	struct conf_ini *ini;
 	struct conf_error *err;
@@ -50,8 +53,10 @@ static int refuse(struct parser *p, const char *format, ...) _printf_(2, 3);
 
 static int refuse(struct parser *p, const char *format, ...)
 {
-	int n = snprintf(p->err->text, sizeof(p->err->text),
-			 "%s:%u: ", p->ini->file, p->line);
+	char place[400];
+	int n = snprintf(p->err->text, sizeof(p->err->text), "%s: ",
+			 conf_format_place(place, sizeof(place), p->ini->file,
+					   p->line));
 	va_list args;
 
 	va_start(args, format);
@@ -316,7 +321,8 @@ static char *read_line(char *buf, int size _unused_, void *stream)
 		return NULL;
 	end = memchr(p->text, '\n', p->left);
 	len = end ? (size_t)(end - p->text) : p->left;
-	p->line++;
+	if (!(p->flags & WITHOUT_LINES))
+		p->line++;
 	if (len && p->text[len - 1] == '\r')
 		len--;
 	if (!check_bytes(p, p->text, len))
@@ -395,6 +401,50 @@ int conf_ini_read(struct conf_ini **ret, const char *path, unsigned int flags,
 	r = conf_ini_parse(ret, path, text, len, flags, err);
 	free(text);
 	return r;
+}
+
+/* Return: true if @setting may be cut in two lines behind its section. */
+static bool has_section(const char *setting)
+{
+	return setting[0] == '[' && strchr(setting, ']') &&
+	       !strchr(setting, '\n');
+}
+
+static bool is_one_entry(const struct conf_ini *ini)
+{
+	return ini->n_sections == 1 && ini->sections[0].n_entries == 1;
+}
+
+static int setting_error(const char *file, struct conf_error *err)
+{
+	(void)snprintf(err->text, sizeof(err->text),
+		       "%s: not of the form \"[section] key = value\"", file);
+	return CONF_E_INVALID;
+}
+
+int conf_ini_parse_setting(struct conf_ini **ret, const char *file,
+			   const char *setting, struct conf_error *err)
+{
+	_cleanup_(strbuf_finip) struct strbuf lines = STRBUF_INIT;
+	_cleanup_(conf_ini_freep) struct conf_ini *ini = NULL;
+	const char *entry;
+	int r;
+
+	if (!has_section(setting))
+		return setting_error(file, err);
+	entry = strchr(setting, ']') + 1;
+	strbuf_append(&lines, "%.*s\n%s", (int)(entry - setting), setting,
+		      entry + strspn(entry, " \t"));
+	if (strbuf_failed(&lines))
+		return -ENOMEM;
+	r = conf_ini_parse(&ini, file, strbuf_string(&lines), lines.len,
+			   WITHOUT_LINES, err);
+	if (r)
+		return r;
+	if (!is_one_entry(ini))
+		return setting_error(file, err);
+	*ret = TAKE_PTR(ini);
+	return 0;
 }
 
 struct conf_ini *conf_ini_free(struct conf_ini *ini)

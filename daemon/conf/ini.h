@@ -38,7 +38,7 @@ struct conf_error {
 
 struct conf_entry {
 	const char *file;
-	unsigned int line;
+	unsigned int line; /* 0: not of a file of lines */
 	const char *key;
 	const char *value; /* never NULL; blanks at both ends removed */
 };
@@ -80,6 +80,17 @@ int conf_ini_parse(struct conf_ini **ret, const char *file, const char *text,
 int conf_ini_read(struct conf_ini **ret, const char *path, unsigned int flags,
 		  struct conf_error *err) _must_check_;
 
+/**
+ * conf_ini_parse_setting() - parse one key, given on a command line
+ * @file:       how messages name it; they tell no line
+ * @setting:    "[kind name] key = value"
+ *
+ * Return: 0 and one section of one entry, CONF_E_INVALID with @err, -ENOMEM.
+ */
+int conf_ini_parse_setting(struct conf_ini **ret, const char *file,
+			   const char *setting, struct conf_error *err)
+	_must_check_;
+
 /* Return: NULL, always. @ini may be NULL. */
 struct conf_ini *conf_ini_free(struct conf_ini *ini);
 DEFINE_CLEANUP(struct conf_ini *, conf_ini_free);
@@ -92,6 +103,9 @@ const struct conf_section *conf_ini_find(const struct conf_ini *ini,
 const struct conf_entry *conf_section_find(const struct conf_section *section,
 					   const char *key);
 
+/* "file:line"; without a line (0) "file". Return: @buf. */
+const char *conf_format_place(char *buf, size_t size, const char *file,
+			      unsigned int line);
 /* Fills @err with "file:line: key: text". Return: CONF_E_INVALID. */
 int conf_entry_error(const struct conf_entry *entry, struct conf_error *err,
 		     const char *format, ...) _printf_(3, 4);

@@ -59,14 +59,26 @@ _printf_(3, 0) static void format_error(struct conf_error *err,
 	(void)vsnprintf(err->text + len, sizeof(err->text) - len, format, args);
 }
 
+const char *conf_format_place(char *buf, size_t size, const char *file,
+			      unsigned int line)
+{
+	if (line)
+		(void)snprintf(buf, size, "%s:%u", file, line);
+	else
+		(void)snprintf(buf, size, "%s", file);
+	return buf;
+}
+
 int conf_entry_error(const struct conf_entry *entry, struct conf_error *err,
 		     const char *format, ...)
 {
-	char prefix[400];
+	char place[320], prefix[400];
 	va_list args;
 
-	(void)snprintf(prefix, sizeof(prefix), "%s:%u: %s: ", entry->file,
-		       entry->line, entry->key);
+	(void)snprintf(prefix, sizeof(prefix), "%s: %s: ",
+		       conf_format_place(place, sizeof(place), entry->file,
+					 entry->line),
+		       entry->key);
 	va_start(args, format);
 	format_error(err, prefix, format, args);
 	va_end(args);
@@ -76,11 +88,12 @@ int conf_entry_error(const struct conf_entry *entry, struct conf_error *err,
 int conf_section_error(const struct conf_section *section,
 		       struct conf_error *err, const char *format, ...)
 {
-	char prefix[400];
+	char place[320], prefix[400];
 	va_list args;
 
-	(void)snprintf(prefix, sizeof(prefix),
-		       "%s:%u: [%s%s%s]: ", section->file, section->line,
+	(void)snprintf(prefix, sizeof(prefix), "%s: [%s%s%s]: ",
+		       conf_format_place(place, sizeof(place), section->file,
+					 section->line),
 		       section->kind, *section->name ? " " : "", section->name);
 	va_start(args, format);
 	format_error(err, prefix, format, args);

@@ -21,16 +21,25 @@ struct config *config_free(struct config *config)
 	return NULL;
 }
 
+/* Return: where the [policy @name] is, or NULL. */
+static const struct policy *find_own_policy(const struct config *config,
+					    const char *name)
+{
+	for (uint32_t i = 0; i < config->n_policies; i++)
+		if (!strcmp(config->policies[i].name, name))
+			return &config->policies[i];
+	return NULL;
+}
+
 bool config_find_policy(const struct config *config, const char *name,
 			struct policy *ret)
 {
-	for (uint32_t i = 0; i < config->n_policies; i++) {
-		if (!strcmp(config->policies[i].name, name)) {
-			*ret = config->policies[i];
-			return true;
-		}
-	}
-	return policy_shipped(ret, name);
+	const struct policy *own = find_own_policy(config, name);
+
+	if (!own)
+		return policy_shipped(ret, name);
+	*ret = *own;
+	return true;
 }
 
 /* What a later key builds on comes first, wherever it stands in the file. */
@@ -96,10 +105,12 @@ static int check_name(const struct conf_section *section, const char *name,
 static int load_policy(struct config *c, const struct conf_section *section,
 		       struct conf_error *err)
 {
-	struct policy p = policy_default();
+	const struct policy *own = find_own_policy(c, section->name);
+	size_t i = own ? (size_t)(own - c->policies) : c->n_policies;
+	struct policy p = own ? *own : policy_default();
 	int r = check_name(section, section->name, POLICY_NAME_BYTES, err);
 
-	if (!r && c->n_policies == CONFIG_POLICIES_MAX)
+	if (!r && i == CONFIG_POLICIES_MAX)
 		r = conf_section_error(section, err,
 				       "at most %u policies are allowed",
 				       CONFIG_POLICIES_MAX);
@@ -109,7 +120,8 @@ static int load_policy(struct config *c, const struct conf_section *section,
 		return r;
 	memset(p.name, 0, sizeof(p.name));
 	snprintf(p.name, sizeof(p.name), "%s", section->name);
-	c->policies[c->n_policies++] = p;
+	c->policies[i] = p;
+	c->n_policies += own ? 0 : 1;
 	return 0;
 }
 
@@ -227,9 +239,9 @@ static const struct config_heap *find_clash(const struct config *c,
 	return NULL;
 }
 
-static int check_heap_names(const struct config *c, const char *file,
-			    struct conf_error *err)
+static int check_heap_names(const struct config *c, struct conf_error *err)
 {
+	const char *file = *c->file ? c->file : "built-in defaults";
 	uint32_t n_enabled = 0;
 
 	for (uint32_t i = 0; i < c->n_heaps; i++) {
@@ -296,11 +308,22 @@ static int set_override_key(struct config_override *o,
 				"connections, requests_per_s");
 }
 
+/* Return: the overrides of @uid, or where they would be added. */
+static uint32_t find_override(const struct config *c, uint64_t uid)
+{
+	uint32_t i = 0;
+
+	while (i < c->n_overrides && c->overrides[i].uid != uid)
+		i++;
+	return i;
+}
+
 static int load_override(struct config *c, const struct conf_section *section,
 			 struct conf_error *err)
 {
-	struct config_override *o = &c->overrides[c->n_overrides];
+	struct config_override *o;
 	uint64_t uid;
+	uint32_t at;
 	int r;
 
 	if (strncmp(section->name, "uid ", 4) != 0 ||
@@ -308,17 +331,19 @@ static int load_override(struct config *c, const struct conf_section *section,
 		return conf_section_error(section, err,
 					  "[quota] or [quota uid N] with a "
 					  "numeric uid is allowed");
-	if (c->n_overrides == QUOTA_OVERRIDES_MAX)
+	at = find_override(c, uid);
+	if (at == QUOTA_OVERRIDES_MAX)
 		return conf_section_error(section, err,
 					  "at most %u uids are allowed",
 					  QUOTA_OVERRIDES_MAX);
+	o = &c->overrides[at];
 	o->uid = (uint32_t)uid;
 	for (size_t i = 0; i < section->n_entries; i++) {
 		r = set_override_key(o, &section->entries[i], err);
 		if (r)
 			return r;
 	}
-	c->n_overrides++;
+	c->n_overrides = MAX(c->n_overrides, at + 1);
 	return 0;
 }
 
@@ -378,21 +403,51 @@ static int load_section(struct config *c, const struct conf_section *section,
 	return r;
 }
 
-static int load_ini(struct config *c, const struct conf_ini *ini,
-		    struct conf_error *err)
-{
-	int r = 0;
+/* The file, if there is one, and then each setting of the command line. */
+struct sources {
+	struct conf_ini *ini[1 + CONFIG_SETTINGS_MAX];
+	size_t n;
+};
 
-	for (size_t i = 0; !r && i < ini->n_sections; i++)
-		r = load_section(c, &ini->sections[i], err);
-	for (size_t i = 0; !r && i < ini->n_sections; i++)
-		if (!strcmp(ini->sections[i].kind, "policy"))
-			r = load_policy(c, &ini->sections[i], err);
-	for (size_t i = 0; !r && i < ini->n_sections; i++)
-		if (!strcmp(ini->sections[i].kind, "heap"))
-			r = load_heap(c, &ini->sections[i], err);
+static void sources_finip(struct sources *sources)
+{
+	for (size_t i = 0; i < sources->n; i++)
+		conf_ini_free(sources->ini[i]);
+}
+
+/* What comes later counts: each function changes what is there already. */
+static int
+load_all(struct config *c, const struct sources *sources, const char *kind,
+	 int (*fn)(struct config *c, const struct conf_section *section,
+		   struct conf_error *err),
+	 struct conf_error *err)
+{
+	for (size_t i = 0; i < sources->n; i++) {
+		const struct conf_ini *ini = sources->ini[i];
+
+		for (size_t k = 0; k < ini->n_sections; k++) {
+			const struct conf_section *s = &ini->sections[k];
+			int r = !kind || !strcmp(s->kind, kind) ? fn(c, s, err)
+								: 0;
+
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int load_sources(struct config *c, const struct sources *sources,
+			struct conf_error *err)
+{
+	int r = load_all(c, sources, NULL, load_section, err);
+
 	if (!r)
-		r = check_heap_names(c, ini->file, err);
+		r = load_all(c, sources, "policy", load_policy, err);
+	if (!r)
+		r = load_all(c, sources, "heap", load_heap, err);
+	if (!r)
+		r = check_heap_names(c, err);
 	return r;
 }
 
@@ -418,8 +473,9 @@ static void set_defaults(struct config *c)
 	h->uncached = true;
 }
 
-static int load(const struct conf_ini *ini, struct config **ret,
-		struct conf_error *err)
+/* @file: NULL: the sources are settings only. */
+static int load(const char *file, const struct sources *sources,
+		struct config **ret, struct conf_error *err)
 {
 	_cleanup_(config_freep) struct config *c = calloc(1, sizeof(*c));
 	int r;
@@ -427,41 +483,69 @@ static int load(const struct conf_ini *ini, struct config **ret,
 	if (!c)
 		return err_raise(-ENOMEM);
 	set_defaults(c);
-	if (ini) {
-		snprintf(c->file, sizeof(c->file), "%s", ini->file);
-		r = load_ini(c, ini, err);
-		if (r)
-			return r;
-	}
+	snprintf(c->file, sizeof(c->file), "%s", file ? file : "");
+	r = load_sources(c, sources, err);
+	if (r)
+		return r;
 	*ret = TAKE_PTR(c);
 	return 0;
 }
 
-int config_load(const char *path, struct config **ret, struct conf_error *err)
+static int add_setting(struct sources *sources, const char *setting,
+		       struct conf_error *err)
 {
-	_cleanup_(conf_ini_freep) struct conf_ini *ini = NULL;
+	_cleanup_(strbuf_finip) struct strbuf name = STRBUF_INIT;
+	int r;
+
+	strbuf_append(&name, "--set %s", setting);
+	if (strbuf_failed(&name))
+		return err_raise(-ENOMEM);
+	r = conf_ini_parse_setting(&sources->ini[sources->n],
+				   strbuf_string(&name), setting, err);
+	sources->n += r ? 0 : 1;
+	return r;
+}
+
+static int read_sources(const char *path,
+			const struct config_settings *settings,
+			struct sources *sources, struct conf_error *err)
+{
 	int r = 0;
 
-	if (path)
-		r = conf_ini_read(&ini, path, 0, err);
+	if (path) {
+		r = conf_ini_read(&sources->ini[0], path, 0, err);
+		sources->n = r ? 0 : 1;
+	}
+	for (size_t i = 0; !r && settings && i < settings->n; i++)
+		r = add_setting(sources, settings->texts[i], err);
+	return r;
+}
+
+int config_load(const char *path, const struct config_settings *settings,
+		struct config **ret, struct conf_error *err)
+{
+	_cleanup_(sources_finip) struct sources sources = {.n = 0};
+	int r = read_sources(path, settings, &sources, err);
+
 	if (r == CONF_E_INVALID)
 		return CONF_E_INVALID;
 	else if (r)
 		return err_fold(r);
-	return load(ini, ret, err);
+	return load(path, &sources, ret, err);
 }
 
 int config_load_text(const char *file, const char *text, size_t len,
 		     struct config **ret, struct conf_error *err)
 {
-	_cleanup_(conf_ini_freep) struct conf_ini *ini = NULL;
-	int r = conf_ini_parse(&ini, file, text, len, 0, err);
+	_cleanup_(sources_finip) struct sources sources = {.n = 0};
+	int r = conf_ini_parse(&sources.ini[0], file, text, len, 0, err);
 
 	if (r == CONF_E_INVALID)
 		return CONF_E_INVALID;
 	else if (r)
 		return err_fold(r);
-	return load(ini, ret, err);
+	sources.n = 1;
+	return load(file, &sources, ret, err);
 }
 
 static uint64_t resolve_share(const struct config_share *s, uint64_t whole)

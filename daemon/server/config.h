@@ -21,6 +21,7 @@
 #define CONFIG_HEAPS_MAX    16u /* DMAHEAP_STATS_HEAPS_MAX */
 #define CONFIG_POLICIES_MAX 16u
 #define CONFIG_TEXT_BYTES   256u
+#define CONFIG_SETTINGS_MAX 16u
 
 /* Values of [daemon] latency. */
 enum config_latency {
@@ -131,17 +132,24 @@ struct config {
 	struct config_heap heaps[CONFIG_HEAPS_MAX];
 };
 
+/* Keys of the command line: "[section] key = value" each; borrowed. */
+struct config_settings {
+	const char *texts[CONFIG_SETTINGS_MAX];
+	size_t n;
+};
+
 /**
- * config_load() - defaults, and what a file changes of them
- * @path: NULL: defaults only
- * @ret:  receives the configuration (config_free()); untouched on failure
- * @err:  filled with CONF_E_INVALID: "file:line: key: what is wrong, what is
- *        allowed"
+ * config_load() - defaults, what a file changes of them, then single keys
+ * @path:     NULL: no file
+ * @settings: count as if they came after the file's keys; NULL: none
+ * @ret:      receives the configuration (config_free()); untouched on failure
+ * @err:      filled with CONF_E_INVALID: "file:line: key: what is wrong, what
+ *            is allowed", or "--set SETTING: key: ..."
  *
  * Return: 0, CONF_E_INVALID, -ENOMEM.
  */
-int config_load(const char *path, struct config **ret, struct conf_error *err)
-	_must_check_;
+int config_load(const char *path, const struct config_settings *settings,
+		struct config **ret, struct conf_error *err) _must_check_;
 
 /* The same from a text of @len bytes named @file. */
 int config_load_text(const char *file, const char *text, size_t len,

@@ -54,7 +54,7 @@ static int load_config(const struct options *options, struct config **ret)
 
 	if (!find_config(options, &path))
 		return -ENOENT;
-	r = config_load(path, ret, &err);
+	r = config_load(path, &options->settings, ret, &err);
 	free(path);
 	if (r)
 		fprintf(stderr, "dmaheapd: %s\n",

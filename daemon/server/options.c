@@ -17,6 +17,8 @@ const char options_usage[] =
 	"  --config FILE            configuration "
 	"(default: " OPTIONS_DEFAULT_CONFIG ",\n"
 	"                           if it exists; else built-in defaults)\n"
+	"  --set '[SECTION] KEY = VALUE'\n"
+	"                           a key that counts instead of the file's\n"
 	"  --socket PATH            listen there\n"
 	"  --loop auto|uring|epoll  event loop (default: auto)\n"
 	"  --ready-fd N             write the socket's path to fd N when "
@@ -27,6 +29,7 @@ const char options_usage[] =
 
 enum {
 	OPT_CONFIG = 256,
+	OPT_SET,
 	OPT_SOCKET,
 	OPT_LOOP,
 	OPT_READY_FD,
@@ -39,6 +42,7 @@ enum {
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, OPT_CONFIG},
+	{"set", required_argument, NULL, OPT_SET},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"loop", required_argument, NULL, OPT_LOOP},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
@@ -67,6 +71,15 @@ static int parse_loop(const char *text, enum options_loop *ret)
 	return err_raise(-EINVAL);
 }
 
+/* Whether it can be read is told with the file's faults. */
+static int add_setting(struct config_settings *settings, const char *text)
+{
+	if (settings->n == ARRAY_SIZE(settings->texts))
+		return err_raise(-EINVAL);
+	settings->texts[settings->n++] = text;
+	return 0;
+}
+
 static int parse_fd(const char *text, int *ret)
 {
 	char *end;
@@ -89,6 +102,14 @@ static int apply(int opt, const char *arg, struct options *o, char *error,
 	switch (opt) {
 	case OPT_CONFIG:
 		o->config_path = arg;
+		break;
+	case OPT_SET:
+		r = add_setting(&o->settings, arg);
+		if (r)
+			snprintf(error, error_bytes,
+				 "--set %s: at most %u are allowed; the rest "
+				 "belongs in the file",
+				 arg, CONFIG_SETTINGS_MAX);
 		break;
 	case OPT_SOCKET:
 		o->socket_path = arg;

@@ -9,6 +9,7 @@
  */
 
 #include "base/base.h"
+#include "server/config.h"
 
 enum options_loop {
 	OPTIONS_LOOP_AUTO,
@@ -28,6 +29,7 @@ enum options_action {
 struct options {
 	enum options_action action;
 	const char *config_path; /* NULL: the default file, if it exists */
+	struct config_settings settings;
 	const char *socket_path; /* NULL: the search */
 	enum options_loop loop;
 	int ready_fd; /* -1: none */

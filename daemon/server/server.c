@@ -157,7 +157,7 @@ int server_reload(struct server *server, char *report, size_t report_bytes)
 	_cleanup_(strbuf_finip) struct strbuf keys = STRBUF_INIT;
 	const char *file = *server->config->file ? server->config->file : NULL;
 	struct conf_error err = {{0}};
-	int r = config_load(file, &wanted, &err);
+	int r = config_load(file, &server->settings, &wanted, &err);
 
 	if (r) {
 		snprintf(report, report_bytes, "%s",
@@ -532,6 +532,7 @@ int server_new(struct server **ret, const struct options *options,
 	*error = '\0';
 	if (!s)
 		return err_raise(-ENOMEM);
+	s->settings = options->settings;
 	if (getrandom(&s->instance_id, sizeof(s->instance_id), 0) !=
 	    sizeof(s->instance_id))
 		return err_raise(-errno);

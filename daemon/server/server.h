@@ -47,6 +47,7 @@ enum server_object {
 
 struct server {
 	struct config *config;
+	struct config_settings settings; /* for a reload */
 	struct listen_socket socket;
 	uid_t uid;
 	gid_t admin_gid; /* (gid_t)-1: no such group */

@@ -71,6 +71,37 @@ static bool allocates(const char *socket)
 	return fd >= 0;
 }
 
+static bool policy_is_800(void)
+{
+	static struct dmaheap_stats stats;
+	struct dmaheap *dh;
+
+	T_REQUIRE(dmaheap_connect(&dh, d.socket) == 0);
+	T_REQUIRE(dmaheap_stats(dh, &stats) == 0);
+	dmaheap_close(dh);
+	return !strcmp(stats.heap[0].policy, "800");
+}
+
+static void a_setting_stays_in_force_over_a_reload(void)
+{
+	static const char *const args[] = {"--set",
+					   "[heap system] policy = 800", NULL};
+	static const char *const bad[] = {"--set", "[node] size = 12X", NULL};
+
+	started(&(struct daemon_options){
+		.config = "[heap system]\npolicy = 0-only\norders = 4 0\n",
+		.args = args,
+	});
+	CU_ASSERT_TRUE(policy_is_800());
+	daemon_write_config(&d, "[heap system]\npolicy = 840-mid\n");
+	kill(d.pid, SIGHUP);
+	CU_ASSERT_TRUE(daemon_log_wait(&d, "reload result=\"reloaded\""));
+	CU_ASSERT_TRUE(policy_is_800());
+	CU_ASSERT_TRUE(daemon_stop(&d));
+	refuses(&(struct daemon_options){.args = bad},
+		"dmaheapd: --set [node] size = 12X: size: ");
+}
+
 static void a_bad_config_is_refused_with_file_line_and_key(void)
 {
 	refuses(&(struct daemon_options){.config = "[node]\n\nsize = 12X\n"},
@@ -523,6 +554,8 @@ static void xdg_runtime_dir_is_used_when_it_exists(void)
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
+		{"a setting stays in force over a reload",
+		 a_setting_stays_in_force_over_a_reload},
 		{"a bad config is refused with file, line and key",
 		 a_bad_config_is_refused_with_file_line_and_key},
 		{"a dead socket is replaced", a_dead_socket_is_replaced},

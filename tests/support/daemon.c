@@ -98,6 +98,8 @@ static void exec_daemon(const struct daemon *d, const struct daemon_options *o,
 		argv[n++] = "--socket";
 		argv[n++] = d->socket;
 	}
+	for (const char *const *a = o->args; a && *a; a++)
+		argv[n++] = *a;
 	argv[n] = NULL;
 	unsetenv("DMAHEAP_SOCKET");
 	for (char *const *e = o->env; e && *e; e++)

@@ -35,6 +35,7 @@ struct daemon_options {
 	const char *stderr_path; /* instead of its log */
 	bool no_socket;          /* without --socket: the search decides */
 	char *const *env;        /* more NAME=VALUE, ends with NULL; or NULL */
+	const char *const *args; /* more of its command line; or NULL */
 	char *const *wrap; /* words before dmaheapd, such as strace; or NULL */
 };
 

@@ -199,7 +199,9 @@ static void a_private_daemon_that_cannot_start_is_told(void)
 		    NULL);
 	expect_status(&c, 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "did not start"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "no-such-policy"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(c.err, "--set [heap system] policy = no-such-policy: "
+			      "policy: "));
 	command_end(&c);
 	command_run(&c,
 		    WORDS(RUN_PROGRAM, "--node", "/nonexistent", "--", "true"),
@@ -213,6 +215,102 @@ static void a_private_daemon_that_cannot_start_is_told(void)
 		    NULL);
 	expect_status(&c, 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "/nonexistent/sock"));
+	command_end(&c);
+}
+
+/* A directory with c.conf of @text and the snapshot "my-phone" beside it. */
+static void make_config(char dir[static 64], const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(dir, 64, "/tmp/dmaheap-test-XXXXXX");
+	T_REQUIRE(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/my-phone", dir);
+	T_REQUIRE(symlink(RUN_CONFIGS "/snapshots/phone-fragmented", path) ==
+		  0);
+	snprintf(path, sizeof(path), "%s/c.conf", dir);
+	file = fopen(path, "we");
+	T_REQUIRE(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void remove_config(const char *dir)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static json_int_t n_pages_of_first(const char *report_path)
+{
+	json_t *report = json_load_file(report_path, 0, NULL);
+	json_t *first =
+		json_array_get(json_object_get(report, "allocations"), 0);
+	json_int_t n = json_integer_value(
+		json_object_get(json_object_get(first, "composition"), "0"));
+
+	json_decref(report);
+	return n;
+}
+
+static void the_users_config_is_read_where_it_is(void)
+{
+	char dir[64], config[128], report[128], link[160];
+	struct command c;
+
+	make_config(dir, "[node]\nsnapshot = my-phone\n"
+			 "[heap system]\npolicy = 840-high\norders = 4 0\n");
+	snprintf(config, sizeof(config), "%s/c.conf", dir);
+	snprintf(report, sizeof(report), "%s/report", dir);
+	command_run(&c,
+		    WORDS(RUN_PROGRAM, "--config", config, "--policy", "0-only",
+			  "--report", report, "--", RUN_SCENARIO, "alloc"),
+		    NULL);
+	expect_status(&c, 0);
+	command_end(&c);
+	CU_ASSERT_EQUAL(n_pages_of_first(report), 16);
+	/* Another node than the file's: a directory of the command line. */
+	snprintf(link, sizeof(link), "%s/none", dir);
+	T_REQUIRE(symlink("/nonexistent", link) == 0);
+	command_run(&c,
+		    WORDS("sh", "-c",
+			  "cd \"$0\" && sed -i s/my-phone/none/ c.conf && "
+			  "exec " RUN_PROGRAM
+			  " --config c.conf --node ./my-phone true",
+			  dir),
+		    NULL);
+	expect_status(&c, 0);
+	command_end(&c);
+	remove_config(dir);
+}
+
+static void faults_of_the_users_config_name_its_lines(void)
+{
+	char dir[64], config[128], says[160];
+	struct command c;
+
+	make_config(dir, "[node]\nsize = 12X\n");
+	snprintf(config, sizeof(config), "%s/c.conf", dir);
+	snprintf(says, sizeof(says), "%s:2: size: ", config);
+	command_run(&c, WORDS(RUN_PROGRAM, "--config", config, "true"), NULL);
+	expect_status(&c, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, says));
+	command_end(&c);
+	remove_config(dir);
+}
+
+static void the_shipped_config_takes_policy_and_node(void)
+{
+	struct command c;
+
+	command_run(&c,
+		    WORDS(RUN_PROGRAM, "--config", RUN_CONFIGS "/dmaheapd.conf",
+			  "--policy", "800", "--node",
+			  RUN_CONFIGS "/snapshots/phone-fragmented", "--",
+			  RUN_SCENARIO, "alloc"),
+		    NULL);
+	expect_status(&c, 0);
 	command_end(&c);
 }
 
@@ -327,6 +425,12 @@ int main(int argc, char **argv)
 		 without_a_daemon_a_private_one_is_started_and_ended},
 		{"a private daemon that cannot start is told",
 		 a_private_daemon_that_cannot_start_is_told},
+		{"the user's config is read where it is",
+		 the_users_config_is_read_where_it_is},
+		{"faults of the user's config name its lines",
+		 faults_of_the_users_config_name_its_lines},
+		{"the shipped config takes policy and node",
+		 the_shipped_config_takes_policy_and_node},
 		{"an injected stall is seen and reported",
 		 an_injected_stall_is_seen_and_reported},
 		{"an injected failure is seen", an_injected_failure_is_seen},

@@ -249,6 +249,32 @@ static void each_allocation_may_fail(void)
 	CU_ASSERT(fail_malloc_count() == 0);
 }
 
+static void a_setting_is_one_entry_without_a_line(void)
+{
+	struct conf_ini *ini = NULL;
+
+	T_REQUIRE(conf_ini_parse_setting(&ini, "--set", "[heap x]  k=a b  # c",
+					 &err) == 0);
+	CU_ASSERT_STRING_EQUAL(ini->sections[0].kind, "heap");
+	CU_ASSERT_STRING_EQUAL(ini->sections[0].name, "x");
+	CU_ASSERT_STRING_EQUAL(ini->sections[0].entries[0].value, "a b");
+	(void)conf_entry_error(&ini->sections[0].entries[0], &err, "no");
+	CU_ASSERT_STRING_EQUAL(err.text, "--set: k: no");
+	ini = conf_ini_free(ini);
+	CU_ASSERT_EQUAL(conf_ini_parse_setting(&ini, "--set", "[a] k", &err),
+			CONF_E_INVALID);
+	CU_ASSERT_EQUAL(conf_ini_parse_setting(&ini, "--set", "", &err),
+			CONF_E_INVALID);
+	CU_ASSERT_PTR_NULL(ini);
+	FAIL_MALLOC_EACH({
+		int r = conf_ini_parse_setting(&ini, "--set", "[a] k = 1",
+					       &err);
+
+		CU_ASSERT(r == 0 || r == -ENOMEM);
+		ini = conf_ini_free(ini);
+	});
+}
+
 /* Whatever comes, it is either read or refused with a line number. */
 static void random_text_is_read_or_refused(void)
 {
@@ -309,6 +335,8 @@ int main(int argc, char **argv)
 		 names_longer_than_libinih_keeps_are_refused_not_cut},
 		{"an endless value is refused", an_endless_value_is_refused},
 		{"each allocation may fail", each_allocation_may_fail},
+		{"a setting is one entry without a line",
+		 a_setting_is_one_entry_without_a_line},
 		{"random text is read or refused",
 		 random_text_is_read_or_refused},
 		{"errors of users are formed alike",

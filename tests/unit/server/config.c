@@ -34,8 +34,8 @@ static void the_shipped_file_holds_the_defaults(void)
 	struct config *defaults = NULL, *shipped = NULL;
 	struct strbuf a = STRBUF_INIT, b = STRBUF_INIT;
 
-	T_REQUIRE(config_load(NULL, &defaults, &err) == 0);
-	T_REQUIRE(config_load(SHIPPED_CONFIG, &shipped, &err) == 0);
+	T_REQUIRE(config_load(NULL, NULL, &defaults, &err) == 0);
+	T_REQUIRE(config_load(SHIPPED_CONFIG, NULL, &shipped, &err) == 0);
 	config_render(defaults, &a);
 	config_render(shipped, &b);
 	CU_ASSERT_FALSE(strbuf_failed(&a) || strbuf_failed(&b));
@@ -54,7 +54,7 @@ static void the_shipped_file_names_every_key(void)
 	char *line, *save = NULL, section[32] = "";
 
 	T_REQUIRE(conf_ini_read(&ini, SHIPPED_CONFIG, 0, &err) == 0);
-	T_REQUIRE(config_load(NULL, &defaults, &err) == 0);
+	T_REQUIRE(config_load(NULL, NULL, &defaults, &err) == 0);
 	config_render(defaults, &all);
 	/* The heaps' policies are there as comments. */
 	*strstr(all.s, "\n[heap") = '\0';
@@ -196,6 +196,75 @@ static void a_changed_set_of_heaps_needs_a_restart(void)
 	config_free(wanted);
 }
 
+static struct config *load_with(const char *path, const char *a, const char *b)
+{
+	const struct config_settings settings = {{a, b}, b ? 2 : 1};
+	struct config *c = NULL;
+
+	memset(&err, 0, sizeof(err));
+	return config_load(path, &settings, &c, &err) ? NULL : c;
+}
+
+static void a_setting_counts_instead_of_the_files_key(void)
+{
+	struct config *c = load_with(SHIPPED_CONFIG, "[node] size = 64M",
+				     "[heap system]policy=800 # as in a file");
+
+	T_REQUIRE(c != NULL);
+	CU_ASSERT_STRING_EQUAL(c->file, SHIPPED_CONFIG);
+	CU_ASSERT_EQUAL(c->node.size_bytes, MIB(64));
+	CU_ASSERT_EQUAL(c->n_heaps, 2);
+	CU_ASSERT_STRING_EQUAL(c->heaps[0].policy.name, "800");
+	CU_ASSERT_STRING_EQUAL(c->heaps[0].aliases, "linux,cma reserved");
+	CU_ASSERT_STRING_EQUAL(c->heaps[1].policy.name, "840-high");
+	config_free(c);
+}
+
+/* One key of a policy or a uid leaves the others as they are. */
+static void a_later_setting_adds_to_an_earlier_one(void)
+{
+	struct config *c = load_with(NULL, "[policy mine] orders = 8 0",
+				     "[policy mine] pool.8.limit = 1M");
+
+	T_REQUIRE(c != NULL);
+	T_REQUIRE(c->n_policies == 1);
+	CU_ASSERT_EQUAL(c->policies[0].n_steps, 2);
+	CU_ASSERT_EQUAL(c->policies[0].pool_limit_bytes[8], MIB(1));
+	config_free(c);
+	c = load_with(NULL, "[quota uid 5] buffers = 1",
+		      "[quota uid 5] connections = 2");
+	T_REQUIRE(c != NULL);
+	T_REQUIRE(c->n_overrides == 1);
+	CU_ASSERT_EQUAL(c->overrides[0].buffers, 1);
+	CU_ASSERT_EQUAL(c->overrides[0].connections, 2);
+	config_free(c);
+}
+
+static void a_bad_setting_is_named(void)
+{
+	static const struct {
+		const char *setting, *says;
+	} bad[] = {
+		{"[node] size = 12X", "--set [node] size = 12X: size: \"12X\""},
+		{"[node] sise = 1G", "--set [node] sise = 1G: sise: unknown"},
+		{"[nod] size = 1G", "--set [nod] size = 1G: [nod]: unknown"},
+		{"[node] size", "--set [node] size: not of the form"},
+		{"[node]", "--set [node]: not of the form"},
+		{"node.size=1G", "--set node.size=1G: not of the form"},
+		{"[node] seed = 1\ncpus = 2", "--set [node] seed = 1\ncpus"},
+		{"[node] [quota] bytes = 1M", "--set [node] [quota] bytes"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		CU_ASSERT_PTR_NULL(load_with(NULL, bad[i].setting, NULL));
+		if (strncmp(err.text, bad[i].says, strlen(bad[i].says)) != 0) {
+			CU_FAIL("another message");
+			fprintf(stderr, "got:  %s\nwant: %s\n", err.text,
+				bad[i].says);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
@@ -216,6 +285,11 @@ int main(int argc, char **argv)
 		 a_reload_changes_what_may_change_and_names_the_rest},
 		{"a changed set of heaps needs a restart",
 		 a_changed_set_of_heaps_needs_a_restart},
+		{"a setting counts instead of the file's key",
+		 a_setting_counts_instead_of_the_files_key},
+		{"a later setting adds to an earlier one",
+		 a_later_setting_adds_to_an_earlier_one},
+		{"a bad setting is named", a_bad_setting_is_named},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
