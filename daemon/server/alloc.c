@@ -202,8 +202,7 @@ static void run(struct alloc *a)
 			      a->session->peer->pid, heap_name(a->heap));
 
 	if (v.err)
-		alloc_fail(a, v.err,
-			   "heap %s: failure injected (dmaheapctl inject)",
+		alloc_fail(a, v.err, "heap %s: " DMAHEAP_INJECTED_TEXT,
 			   heap_name(a->heap));
 	for (uint32_t i = 0; !a->err && i < a->n_items; i++)
 		if (!alloc_item_start(&a->items[i], true))

@@ -322,7 +322,9 @@ struct dmaheap_pressure_req {
 	uint8_t fd_kinds[8]; /* enum dmaheap_text_kind of fd i; 0: none */
 };
 
-/* INJECT */
+/* INJECT: the sentence of a failure that was injected, and of no other, ends
+ * with this text. */
+#define DMAHEAP_INJECTED_TEXT "failure injected (dmaheapctl inject)"
 #define DMAHEAP_INJECT_KEEP  0x1u
 #define DMAHEAP_INJECT_CLEAR 0x2u
 

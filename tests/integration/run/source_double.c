@@ -5,6 +5,7 @@
  * real daemon gives rarely. The environment says how it behaves:
  *   DOUBLE_STALL_MS  every allocation takes so long
  *   DOUBLE_FAIL      every allocation fails with this errno
+ *   DOUBLE_WHY       and this sentence
  */
 #include "run/source.h"
 
@@ -109,8 +110,10 @@ int source_alloc(struct source *source, const char *heap, uint64_t len_bytes,
 	ret_why[0] = '\0';
 	(void)nanosleep(&stall, NULL);
 	if (source->fail) {
-		(void)snprintf(ret_why, DMAHEAP_ERROR_TEXT_MAX_BYTES,
-			       "the double was asked to fail");
+		(void)snprintf(ret_why, DMAHEAP_ERROR_TEXT_MAX_BYTES, "%s",
+			       getenv("DOUBLE_WHY")
+				       ? getenv("DOUBLE_WHY")
+				       : "the double was asked to fail");
 		return -source->fail;
 	}
 	memset(ret_report, 0, sizeof(*ret_report));

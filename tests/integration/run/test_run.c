@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <dmaheap/protocol.h>
+
 #include "command.h"
 #include "support/test.h"
 
@@ -135,6 +137,31 @@ static void a_failure_of_the_daemon_is_enomem(void)
 	expect_status(&c, 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "errno ENOMEM"));
 	command_end(&c);
+}
+
+static void a_failure_is_itself_only_where_it_was_injected(void)
+{
+	static const struct {
+		const char *fail, *why, *says;
+	} cases[] = {
+		{"DOUBLE_FAIL=122", "DOUBLE_WHY=" DMAHEAP_INJECTED_TEXT,
+		 "errno EDQUOT"},
+		{"DOUBLE_FAIL=4",
+		 "DOUBLE_WHY=heap system: " DMAHEAP_INJECTED_TEXT,
+		 "errno EINTR"},
+		{"DOUBLE_FAIL=122",
+		 "DOUBLE_WHY=\"" DMAHEAP_INJECTED_TEXT "\" is no heap",
+		 "errno ENOMEM"},
+	};
+	struct command c;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		run_words(&c, NULL, WORDS("alloc"),
+			  WORDS(cases[i].fail, cases[i].why));
+		expect_status(&c, 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(c.err, cases[i].says));
+		command_end(&c);
+	}
 }
 
 static void the_exit_status_is_the_programs(void)
@@ -422,6 +449,8 @@ int main(int argc, char **argv)
 		 stalled_allocations_do_not_delay_opens},
 		{"a failure of the daemon is ENOMEM",
 		 a_failure_of_the_daemon_is_enomem},
+		{"a failure is itself only where it was injected",
+		 a_failure_is_itself_only_where_it_was_injected},
 		{"the exit status is the program's",
 		 the_exit_status_is_the_programs},
 		{"death by signal is passed on", death_by_signal_is_passed_on},

@@ -348,15 +348,46 @@ static void an_injected_stall_is_seen_and_reported(void)
 
 static void an_injected_failure_is_seen(void)
 {
+	static const struct {
+		const char *spec, *says;
+	} cases[] = {
+		{"fail-nth=1", "errno ENOMEM"},
+		{"fail-nth=1,errno=EIO", "errno EIO"},
+		{"fail-nth=1,errno=EINTR", "errno EINTR"},
+		{"fail-nth=1,errno=EDQUOT", "errno EDQUOT"},
+		/* What means for the library that the daemon went away. */
+		{"fail-nth=1,errno=ECONNRESET", "errno ECONNRESET"},
+		{"fail-nth=1,errno=EPROTO", "errno EPROTO"},
+	};
 	struct command c;
 
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		command_run(&c,
+			    WORDS(RUN_PROGRAM, "--inject", cases[i].spec, "--",
+				  RUN_SCENARIO, "alloc"),
+			    NULL);
+		expect_status(&c, 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(c.err, cases[i].says));
+		CU_ASSERT_PTR_NULL(strstr(c.err, "daemon is gone"));
+		command_end(&c);
+	}
+}
+
+static void a_quota_is_enomem(void)
+{
+	char dir[64], config[128];
+	struct command c;
+
+	make_config(dir, "[quota]\nbuffers = 0\n");
+	snprintf(config, sizeof(config), "%s/c.conf", dir);
 	command_run(&c,
-		    WORDS(RUN_PROGRAM, "--inject", "fail-nth=1", "--",
-			  RUN_SCENARIO, "alloc"),
+		    WORDS(RUN_PROGRAM, "--config", config, "--", RUN_SCENARIO,
+			  "alloc"),
 		    NULL);
 	expect_status(&c, 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "errno ENOMEM"));
 	command_end(&c);
+	remove_config(dir);
 }
 
 static int count_workdirs(void)
@@ -434,6 +465,7 @@ int main(int argc, char **argv)
 		{"an injected stall is seen and reported",
 		 an_injected_stall_is_seen_and_reported},
 		{"an injected failure is seen", an_injected_failure_is_seen},
+		{"a quota is ENOMEM", a_quota_is_enomem},
 		{"no files are left", no_files_are_left},
 		CU_TEST_INFO_NULL,
 	};
