@@ -92,11 +92,14 @@ static int add_section(struct scenario *s, const struct conf_section *section,
 		return add_step(s, section, err);
 	if (!strcmp(section->kind, "table"))
 		return begin_table(s, section, err);
+	if (!strcmp(section->kind, "policy"))
+		return 0;
 	if (*section->name)
 		return conf_section_error(section, err,
 					  "no such section; allowed are "
-					  "[scenario], [node], [table "
-					  "CONDITION], [step VERB]");
+					  "[scenario], [node], [policy "
+					  "NAME], [table CONDITION], [step "
+					  "VERB]");
 	if (section != conf_ini_find(s->ini, section->kind, ""))
 		return conf_section_error(section, err,
 					  "section is there twice");
@@ -108,7 +111,8 @@ static int add_section(struct scenario *s, const struct conf_section *section,
 		return read_head(s, section, err);
 	return conf_section_error(section, err,
 				  "no such section; allowed are [scenario], "
-				  "[node], [table CONDITION], [step VERB]");
+				  "[node], [policy NAME], [table CONDITION], "
+				  "[step VERB]");
 }
 
 /* Pairs repeat with end in one list of steps, and bounds what it comes to. */

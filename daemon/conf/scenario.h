@@ -9,6 +9,7 @@
  *   [scenario]          title, seed
  *   [node]              the node's keys, for who builds it
  *   [table CONDITION]   a run from a fresh node: policy, policy keys, node keys
+ *   [policy NAME]       a policy of one's own, for who runs it
  *   [step VERB]         belongs to the table above it; before the first table,
  *                       to the beginning of every table
  *

@@ -67,6 +67,29 @@ struct policy policy_default(void)
 	return policy_from_shipped(&shipped[0]);
 }
 
+unsigned int policy_key_rank(const char *key)
+{
+	static const char *const first[] = {"policy", "orders", "pool.limit"};
+
+	static_assert(ARRAY_SIZE(first) + 1 == POLICY_KEY_RANKS, "the rest");
+	for (unsigned int i = 0; i < ARRAY_SIZE(first); i++) {
+		if (!strcmp(key, first[i]))
+			return i;
+	}
+	return ARRAY_SIZE(first);
+}
+
+bool policy_name_is_valid(const char *name)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "abcdefghijklmnopqrstuvwxyz"
+				      "0123456789._,-";
+	size_t len = strlen(name);
+
+	return len > 0 && len < POLICY_NAME_BYTES &&
+	       strspn(name, allowed) == len;
+}
+
 bool policy_has_order(const struct policy *policy, unsigned int order)
 {
 	for (uint32_t i = 0; i < policy->n_steps; i++) {

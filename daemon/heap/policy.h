@@ -80,6 +80,21 @@ struct policy policy_default(void);
 int policy_set(struct policy *policy, const char *key, const char *value,
 	       struct policy_error *err) _must_check_;
 
+/**
+ * policy_key_rank() - when a key of a section has its turn
+ *
+ * What other keys build on comes first, wherever it stands in the section:
+ * policy, orders, pool.limit, then all others.
+ *
+ * Return: 0 to POLICY_KEY_RANKS - 1.
+ */
+unsigned int policy_key_rank(const char *key);
+
+#define POLICY_KEY_RANKS 4u
+
+/* Return: true if a policy of one's own may be called @name. */
+bool policy_name_is_valid(const char *name);
+
 /* Return: true if @order is among the policy's steps. */
 bool policy_has_order(const struct policy *policy, unsigned int order);
 

@@ -6,7 +6,6 @@
 
 #include "base/parse.h"
 #include "conf/files.h"
-#include "heap/policy.h"
 #include "lab/cmd.h"
 #include "lab/data.h"
 #include "lab/player.h"
@@ -17,24 +16,49 @@ static const char *option_value(int argc, char **argv, int *i)
 	return *i + 1 < argc ? argv[++*i] : NULL;
 }
 
+/* Rows of results are told apart by the policy's name. */
+static int add_policy(struct lab_args *args, const char *name)
+{
+	size_t n = args->overrides.n_policies;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(args->policies[i], name))
+			return lab_usage("--policy: two are called \"%s\"",
+					 name);
+	}
+	if (n == LAB_POLICIES_MAX)
+		return lab_usage("more than %u policies", LAB_POLICIES_MAX);
+	args->policies[n] = name;
+	args->overrides.policies = args->policies;
+	args->overrides.n_policies++;
+	return LAB_EXIT_OK;
+}
+
+static int add_policy_file(struct lab_args *args, const char *path)
+{
+	struct conf_error err = {{0}};
+	size_t first = args->own.n;
+	int r = lab_policies_read_file(&args->own, path, &err);
+
+	if (r)
+		return lab_fail("%s", r > 0 ? err.text : strerror(-r));
+	args->overrides.own = &args->own;
+	for (size_t i = first; i < args->own.n && !r; i++)
+		r = add_policy(args, args->own.list[i].name);
+	return r;
+}
+
 static int take_policies(struct lab_args *args, int argc, char **argv, int *i)
 {
-	struct policy policy;
-	size_t before = args->overrides.n_policies;
+	int first = *i, r = LAB_EXIT_OK;
 
-	while (*i + 1 < argc && policy_shipped(&policy, argv[*i + 1])) {
-		if (args->overrides.n_policies == LAB_POLICIES_MAX)
-			return lab_usage("more than %u policies",
-					 LAB_POLICIES_MAX);
-		args->policies[args->overrides.n_policies++] = argv[++*i];
+	while (*i + 1 < argc && argv[*i + 1][0] != '-' && !r) {
+		const char *word = argv[++*i];
+
+		r = lab_is_path(word) ? add_policy_file(args, word)
+				      : add_policy(args, word);
 	}
-	if (args->overrides.n_policies == before)
-		return lab_usage(
-			"--policy: \"%s\" is no policy; shipped are 840-high, "
-			"840-mid (or 8,4,0), 800 (or 8,0,0), 940-high, 0-only",
-			*i + 1 < argc ? argv[*i + 1] : "");
-	args->overrides.policies = args->policies;
-	return LAB_EXIT_OK;
+	return *i > first ? r : lab_usage("--policy needs a policy");
 }
 
 static int take_seed(struct lab_args *args, const char *value)
@@ -117,7 +141,7 @@ static int play_input(struct lab_results *results, const char *input,
 
 	if (!lab_find(path, "scenarios", input, ".conf", NULL))
 		return lab_fail("%s: neither a shipped scenario nor a file "
-				"(with a /)",
+				"(with a / or ending in .conf)",
 				input);
 	r = conf_read_file(path, CONF_FILE_MAX_BYTES, &text, &len);
 	if (r)

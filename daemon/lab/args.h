@@ -7,9 +7,11 @@
  *   SCENARIO|NAME...  --node DIR  --policy P...  --seed N
  *   --json | --tsv | --html FILE
  *
- * --policy takes all shipped names that follow it; it may come again.
+ * --policy takes all words up to the next option: names of policies, and files
+ * of sections [policy NAME], all of which it takes. It may come again.
  *
- * Ownership: texts are borrowed from argv.
+ * Ownership: texts are borrowed from argv; a struct lab_args points into itself
+ *            and must stay where it is.
  * Threads:   main thread.
  */
 
@@ -17,8 +19,7 @@
 #include "lab/setup.h"
 #include "lab/table.h"
 
-#define LAB_INPUTS_MAX   32u
-#define LAB_POLICIES_MAX 16u
+#define LAB_INPUTS_MAX 32u
 
 enum lab_format {
 	LAB_FORMAT_TEXT,
@@ -31,6 +32,7 @@ struct lab_args {
 	const char *inputs[LAB_INPUTS_MAX];
 	size_t n_inputs;
 	const char *policies[LAB_POLICIES_MAX];
+	struct lab_policies own; /* of files */
 	struct lab_overrides overrides;
 	enum lab_format format;
 	const char *html_file;

@@ -55,6 +55,8 @@ int cmd_replay(int argc, char **argv)
 		return r;
 	if (args.n_inputs != 1)
 		return lab_usage("replay needs one trace");
+	if (args.overrides.n_policies > 1)
+		return lab_usage("replay takes one policy");
 	r = conf_read_file(args.inputs[0], TRACE_MAX_BYTES, &text, NULL);
 	if (r)
 		return lab_fail("%s: cannot be read: %s", args.inputs[0],

@@ -17,7 +17,8 @@ static int usage_with_names(void)
 
 	if (lab_list("scenarios", ".conf", add_name, &names) == 0)
 		strbuf_append(&names, " none found");
-	return lab_usage("run needs a scenario; shipped are:%s",
+	return lab_usage("run needs a scenario, in front of --policy; shipped "
+			 "are:%s",
 			 strbuf_string(&names));
 }
 

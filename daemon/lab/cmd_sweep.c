@@ -114,17 +114,6 @@ static int sweep_render(const struct lab_results *results, bool tsv,
 	return strbuf_failed(out) ? -ENOMEM : 0;
 }
 
-static void take_every_policy(struct lab_args *args)
-{
-	const char *name;
-	unsigned int n = 0;
-
-	while ((name = policy_shipped_name(n)))
-		args->policies[n++] = name;
-	args->overrides.policies = args->policies;
-	args->overrides.n_policies = n;
-}
-
 int cmd_sweep(int argc, char **argv)
 {
 	_cleanup_(lab_results_finip) struct lab_results results = {0};
@@ -136,9 +125,9 @@ int cmd_sweep(int argc, char **argv)
 	if (r)
 		return r;
 	if (args.n_inputs == 0)
-		return lab_usage("sweep needs a scenario");
-	if (args.overrides.n_policies == 0)
-		take_every_policy(&args);
+		return lab_usage(
+			"sweep needs a scenario, in front of --policy");
+	args.overrides.every_policy = args.overrides.n_policies == 0;
 	r = lab_run_inputs(&results, &args);
 	if (r)
 		return r;

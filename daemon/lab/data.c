@@ -12,12 +12,20 @@
 
 #include "conf/shipped.h"
 
+bool lab_is_path(const char *name)
+{
+	size_t len = strlen(name);
+
+	return strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..") ||
+	       (len >= 5 && !strcmp(name + len - 5, ".conf"));
+}
+
 bool lab_find(char ret[LAB_PATH_BYTES], const char *kind, const char *name,
 	      const char *suffix, const char *beside)
 {
 	const char *slash;
 
-	if (!strchr(name, '/') && strcmp(name, ".") && strcmp(name, ".."))
+	if (!lab_is_path(name))
 		return conf_find_shipped(ret, kind, name, suffix);
 	slash = beside && *name != '/' ? strrchr(beside, '/') : NULL;
 	if (!slash)

@@ -15,11 +15,15 @@
 
 #define LAB_PATH_BYTES 4096u
 
+/* Return: true if @name is a path: it has a '/' or ends in ".conf". */
+bool lab_is_path(const char *name);
+
 /**
  * lab_find() - a shipped file, or one beside the file that names it
  * @ret:    receives the path
  * @kind:   "scenarios", "profiles", "snapshots"
- * @name:   with a '/' it is a path, relative to the directory of @beside
+ * @name:   a path (lab_is_path()), relative to the directory of @beside, or
+ *          the name of a shipped one
  * @suffix: added to a name; "" for directories
  * @beside: the file that names it; NULL: the working directory
  *

@@ -344,7 +344,7 @@ int lab_play_table(struct lab_table *ret, const struct scenario *scenario,
 	struct policy policy;
 	int r;
 
-	r = lab_policy(&policy, policy_name, table, err);
+	r = lab_policy(&policy, policy_name, scenario, table, overrides, err);
 	if (!r)
 		r = lab_node_new(&p.node, scenario, table, file, overrides,
 				 ret->profile, err);
@@ -406,6 +406,29 @@ static int play_own_policies(struct lab_results *results,
 	return r;
 }
 
+static int play_every_policy(struct lab_results *results,
+			     const struct scenario *scenario,
+			     const struct scenario_table *table,
+			     const char *name, const char *file,
+			     const struct lab_overrides *overrides,
+			     struct conf_error *err)
+{
+	struct lab_policies own = {.n = 0};
+	struct policy shadowed;
+	const char *shipped;
+	int r = lab_policies_read(&own, scenario->ini, err);
+
+	for (unsigned int n = 0; !r && (shipped = policy_shipped_name(n)); n++)
+		r = play_named(results, scenario, table, name, shipped, file,
+			       overrides, err);
+	for (size_t n = 0; n < own.n && !r; n++) {
+		if (!policy_shipped(&shadowed, own.list[n].name))
+			r = play_named(results, scenario, table, name,
+				       own.list[n].name, file, overrides, err);
+	}
+	return r;
+}
+
 int lab_play(struct lab_results *results, const struct scenario *scenario,
 	     const char *name, const char *file,
 	     const struct lab_overrides *overrides, struct conf_error *err)
@@ -415,11 +438,12 @@ int lab_play(struct lab_results *results, const struct scenario *scenario,
 	for (size_t i = 0; i < scenario->n_tables && !r; i++) {
 		const struct scenario_table *table = &scenario->tables[i];
 
-		if (overrides->n_policies == 0) {
+		if (overrides->every_policy)
+			r = play_every_policy(results, scenario, table, name,
+					      file, overrides, err);
+		else if (overrides->n_policies == 0)
 			r = play_own_policies(results, scenario, table, name,
 					      file, overrides, err);
-			continue;
-		}
 		for (size_t n = 0; n < overrides->n_policies && !r; n++)
 			r = play_named(results, scenario, table, name,
 				       overrides->policies[n], file, overrides,

@@ -25,6 +25,7 @@ struct replay {
 	struct lab_table *out;
 	struct replay_counts *counts;
 	const struct lab_overrides *overrides;
+	struct policy instead; /* of the record's, if @overrides has one */
 	struct conf_error *err;
 	struct id_map ids;
 	uint32_t n_in_set[LAB_HEAPS_MAX];
@@ -71,13 +72,11 @@ static int find_heap(const struct replay *r, const struct trace_event *event,
 	return 0;
 }
 
-static void ignore_orders(struct policy *policy,
-			  const struct lab_overrides *overrides)
+static void ignore_orders(const struct replay *r, struct policy *policy)
 {
-	struct policy other;
+	struct policy other = r->instead;
 
-	if (overrides->n_policies == 0 ||
-	    !policy_shipped(&other, overrides->policies[0]))
+	if (r->overrides->n_policies == 0)
 		return;
 	memcpy(other.pool_limit_bytes, policy->pool_limit_bytes,
 	       sizeof(other.pool_limit_bytes));
@@ -101,7 +100,7 @@ static int read_policy(const struct replay *r, const struct trace_event *event,
 		if (policy_set(policy, entry->key, entry->value, &why))
 			return conf_entry_error(entry, r->err, "%s", why.text);
 	}
-	ignore_orders(policy, r->overrides);
+	ignore_orders(r, policy);
 	return 0;
 }
 
@@ -498,6 +497,10 @@ int replay_run(struct lab_table *ret, struct replay_counts *counts,
 	*counts = (struct replay_counts){0};
 	(void)snprintf(ret->scenario, sizeof(ret->scenario), "replay");
 	(void)snprintf(ret->condition, sizeof(ret->condition), "trace");
+	if (overrides->n_policies &&
+	    !lab_policies_find(overrides->own, overrides->policies[0],
+			       &r.instead))
+		return lab_policies_unknown(overrides->policies[0], NULL, err);
 	e = trace_open(&reader, file, text, err);
 	if (!e)
 		e = replay_open(&r, &reader);

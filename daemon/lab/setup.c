@@ -412,27 +412,33 @@ int lab_node_from_section(struct node **ret, const struct conf_section *section,
 			  err);
 }
 
-int lab_policy(struct policy *ret, const char *name,
-	       const struct scenario_table *table, struct conf_error *err)
+/* A table's key "policy" is its list of policies. */
+static bool is_change_of_policy(const char *key)
 {
+	return is_policy_key(key) && strcmp(key, "policy") != 0;
+}
+
+int lab_policy(struct policy *ret, const char *name,
+	       const struct scenario *scenario,
+	       const struct scenario_table *table,
+	       const struct lab_overrides *overrides, struct conf_error *err)
+{
+	struct lab_policies of_scenario = {.n = 0};
 	const struct conf_section *section = table->section;
 	struct policy policy;
-	struct policy_error why;
+	int r = lab_policies_read(&of_scenario, scenario->ini, err);
 
-	if (!policy_shipped(&policy, name))
-		return conf_section_error(
-			section, err,
-			"policy \"%s\" is not there; shipped are 840-high, "
-			"840-mid (or 8,4,0), 800 (or 8,0,0), 940-high, 0-only",
-			name);
-	for (size_t i = 0; i < section->n_entries; i++) {
-		const struct conf_entry *entry = &section->entries[i];
-
-		if (!is_policy_key(entry->key) || !strcmp(entry->key, "policy"))
-			continue;
-		if (policy_set(&policy, entry->key, entry->value, &why))
-			return conf_entry_error(entry, err, "%s", why.text);
-	}
-	*ret = policy;
-	return 0;
+	if (r)
+		return r;
+	if (!lab_policies_find_own(overrides->own, name, &policy) &&
+	    !lab_policies_find(&of_scenario, name, &policy))
+		return lab_policies_unknown(name,
+					    overrides->n_policies ? NULL
+								  : section,
+					    err);
+	r = lab_policies_set(&of_scenario, &policy, section,
+			     is_change_of_policy, err);
+	if (!r)
+		*ret = policy;
+	return r;
 }

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "conf/scenario.h"
 #include "heap/policy.h"
+#include "lab/policies.h"
 #include "lab/table.h"
 #include "mm/node.h"
 
@@ -21,8 +22,10 @@ struct lab_overrides {
 	const char *node_dir; /* a snapshot, NULL: as the scenario says */
 	bool has_seed;
 	uint64_t seed;
-	const char *const *policies; /* instead of each table's */
+	const char *const *policies; /* names, instead of each table's */
 	size_t n_policies;
+	bool every_policy; /* all shipped and all of the scenario instead */
+	const struct lab_policies *own; /* of --policy's files, or NULL */
 };
 
 /**
@@ -54,10 +57,13 @@ bool lab_is_node_key(const char *key);
 /**
  * lab_policy() - the policy called @name, with the keys of @table on top
  *
+ * One of @overrides, of the scenario, or a shipped one, in this order.
  * Return: 0, or CONF_E_INVALID with @err.
  */
 int lab_policy(struct policy *ret, const char *name,
-	       const struct scenario_table *table, struct conf_error *err)
+	       const struct scenario *scenario,
+	       const struct scenario_table *table,
+	       const struct lab_overrides *overrides, struct conf_error *err)
 	_must_check_;
 
 /**

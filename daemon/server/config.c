@@ -42,17 +42,6 @@ bool config_find_policy(const struct config *config, const char *name,
 	return true;
 }
 
-/* What a later key builds on comes first, wherever it stands in the file. */
-static unsigned int policy_key_rank(const char *key)
-{
-	static const char *const first[] = {"policy", "orders", "pool.limit"};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(first); i++)
-		if (!strcmp(key, first[i]))
-			return i;
-	return ARRAY_SIZE(first);
-}
-
 static int set_policy_key(const struct config *c, struct policy *p,
 			  const struct conf_entry *entry,
 			  struct conf_error *err)
@@ -73,7 +62,7 @@ static int set_policy_keys(const struct config *c, struct policy *p,
 			   bool (*is_own)(const char *key),
 			   struct conf_error *err)
 {
-	for (unsigned int rank = 0; rank <= 3; rank++) {
+	for (unsigned int rank = 0; rank < POLICY_KEY_RANKS; rank++) {
 		for (size_t i = 0; i < section->n_entries; i++) {
 			const struct conf_entry *e = &section->entries[i];
 			int r;

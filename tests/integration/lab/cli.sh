@@ -48,7 +48,9 @@ expect 1 'neither a shipped scenario' "$lab" run moon
 expect 1 'neither a shipped scenario' "$lab" run ./moon
 expect 2 'no such option' "$lab" run ./small.conf --fast
 expect 2 'needs a number' "$lab" run ./small.conf --seed x
-expect 2 'is no policy' "$lab" run ./small.conf --policy 850
+expect 1 '"850" is no policy' "$lab" run ./small.conf --policy 850
+expect 1 'neither a shipped scenario' "$lab" run nowhere.conf
+expect 0 'policy 840-high' "$lab" run small.conf
 expect 2 '--html needs a file' "$lab" run ./small.conf --html
 expect 1 'buddyinfo' "$lab" run ./small.conf --node ./nowhere
 expect 0 'policy 8,0,0 (800), seed 1' "$lab" run ./small.conf
@@ -56,6 +58,38 @@ expect 0 'compact' "$lab" run order4-reclaim
 expect 0 'policy 0-only' "$lab" run ./small.conf --policy 0-only 940-high
 expect 0 'policy 940-high' "$lab" run ./small.conf --policy 0-only 940-high
 expect 0 'seed 18446744073709551615' "$lab" run ./small.conf --seed 18446744073709551615
+
+# A policy of one's own, in a file and in the scenario.
+cat >mine.conf <<'END'
+[policy mine]
+policy = 840-mid
+orders = 9 4 0
+gfp.9 = HIGH_ORDER
+[policy single]
+policy = 0-only
+END
+{ cat small.conf; printf '[policy own]\norders = 4 0\n'; } >with-own.conf
+expect 0 'policy mine, seed 1' "$lab" run small.conf --policy 840-high mine.conf
+expect 0 'policy single, seed 1' "$lab" run small.conf --policy 840-high mine.conf
+expect 0 'policy 840-high, seed 1' "$lab" run small.conf --policy mine.conf 840-high
+expect 0 'policy own, seed 1' "$lab" run with-own.conf --policy 840-high own
+"$lab" sweep small.conf --policy ./mine.conf 840-high --tsv | cut -f 3 >labels
+[ "$(grep -v '^#' labels | tr '\n' ' ')" = 'policy mine single 840-high ' ] ||
+	fail "sweep of own policies shows: $(cat labels)"
+"$lab" sweep with-own.conf --tsv | cut -f 3 | grep -qx own ||
+	fail "sweep leaves the scenario's own policy out"
+expect 1 '"mine" is no policy' "$lab" run small.conf --policy mine
+expect 2 'two are called "mine"' "$lab" run small.conf --policy mine mine.conf
+expect 2 'in front of --policy' "$lab" run --policy mine.conf
+expect 2 '--policy needs a policy' "$lab" run small.conf --policy --tsv
+printf '[policy mine]\ngfp.4 = MUCH\n' >bad.conf
+expect 1 'bad.conf:2: gfp.4: "MUCH": not gfp flags' "$lab" run small.conf --policy bad.conf
+printf '[policy a/b]\norders = 0\n' >bad.conf
+expect 1 'bad.conf:1: [policy a/b]: a policy needs a name' "$lab" run small.conf --policy bad.conf
+printf '# nothing\n' >bad.conf
+expect 1 'bad.conf: has no section [policy NAME]' "$lab" run small.conf --policy bad.conf
+expect 1 'has only sections [policy NAME]' "$lab" run small.conf --policy small.conf
+expect 1 'nowhere.conf: ' "$lab" run small.conf --policy nowhere.conf
 
 "$lab" run ./small.conf --tsv >mine.tsv
 [ "$(grep -vc '^#' mine.tsv)" = 8 ] || fail "--tsv has not 8 rows"
@@ -101,11 +135,15 @@ cat >kernel.txt <<'END'
      gpu-9     [001] .....  1235.500000: dma_heap_stat: inode=77 len=-1048576 total_allocated=65536
      gpu-9     [001] .....  1235.600000: dma_heap_stat: inode=5 len=-4096 total_allocated=65536
 END
+printf '[policy single]\norders = 0\n' >single.conf
 "$lab" import kernel.txt >buffers.trace || fail "import"
 expect 0 '250000000 alloc id=2 heap=system uid=0 size=65536' cat buffers.trace
 expect 0 '2 allocations; 2 as recorded' "$lab" replay buffers.trace
 expect 0 '8192 MiB' "$lab" replay buffers.trace --node phone-fragmented
 expect 0 'policy 0-only' "$lab" replay buffers.trace --policy 0-only
+expect 0 'policy single' "$lab" replay buffers.trace --policy single.conf
+expect 2 'takes one policy' "$lab" replay buffers.trace --policy 0-only 800
+expect 1 '"850" is no policy' "$lab" replay buffers.trace --policy 850
 expect 2 'needs one trace' "$lab" replay
 expect 1 'not a trace' "$lab" replay kernel.txt
 expect 1 'cannot be read' "$lab" replay nowhere
