@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -344,6 +345,77 @@ static void without_inotify_the_sweep_finds_the_end(void)
 	faults_clear();
 }
 
+/* A buffer of single pages, which parking would collapse; NULL: nobody can. */
+static struct backing_buffer *make_small_pages(void)
+{
+	struct backing_stats stats;
+	struct backing_buffer *bb;
+
+	backing_get_stats(h.b, &stats);
+	if (stats.mode != BACKING_COLLAPSE) {
+		printf(" (no folios here: not tried) ");
+		return NULL;
+	}
+	faults_arm(FAULT_MADVISE, 0, 100, ENOMEM);
+	bb = harness_make(&h, MIB(8));
+	T_REQUIRE(bb != NULL);
+	faults_clear();
+	return bb;
+}
+
+static void a_page_that_a_pipe_holds_is_found_by_the_collapse(void)
+{
+	struct backing_buffer *bb = make_small_pages();
+	struct backing_stats stats;
+	int fd, pipe_fds[2];
+	off_t at = MIB(5) + KIB(8);
+
+	if (!bb)
+		return;
+	fd = harness_open(&h, bb, O_RDWR);
+	T_REQUIRE(pipe(pipe_fds) == 0);
+	T_REQUIRE(splice(fd, &at, pipe_fds[1], NULL, KIB(4), 0) == KIB(4));
+	h.n_released = 0;
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	/* Whoever reads the pipe would read what the next one writes. */
+	CU_ASSERT_EQUAL(harness_recycle(&h, bb), BACKING_DROPPED_PINNED);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_EQUAL(stats.dropped_pinned, 1);
+	CU_ASSERT_EQUAL(stats.parked_bytes, 0);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	harness_settle(&h);
+}
+
+static void without_a_block_to_collapse_into_it_parks_as_it_is(void)
+{
+	struct backing_buffer *bb = make_small_pages();
+	enum backing_kind kind;
+	int fd;
+
+	if (!bb)
+		return;
+	kind = backing_buffer_kind(bb);
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, MIB(5)), 1);
+	h.n_released = 0;
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	faults_arm(FAULT_MADVISE, 0, 100, ENOMEM);
+	T_REQUIRE(harness_recycle(&h, bb) == BACKING_PARKABLE);
+	CU_ASSERT_TRUE(faults_hits(FAULT_MADVISE) > 0);
+	faults_clear();
+	CU_ASSERT_EQUAL(backing_buffer_kind(bb), kind);
+	fd = harness_open(&h, bb, O_RDWR);
+	CU_ASSERT_TRUE(harness_is_zero(fd, MIB(8)));
+	h.n_released = 0;
+	close(fd);
+	harness_wait(&h, &h.n_released, 1);
+	backing_drop(h.b, bb);
+	harness_settle(&h);
+}
+
 int main(int argc, char **argv)
 {
 	CU_TestInfo tests[] = {
@@ -371,6 +443,10 @@ int main(int argc, char **argv)
 		 without_leases_nothing_is_used_twice},
 		{"without inotify the sweep finds the end",
 		 without_inotify_the_sweep_finds_the_end},
+		{"a page that a pipe holds is found by the collapse",
+		 a_page_that_a_pipe_holds_is_found_by_the_collapse},
+		{"without a block to collapse into it parks as it is",
+		 without_a_block_to_collapse_into_it_parks_as_it_is},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
