@@ -302,6 +302,20 @@ static int use(struct ctl *ctl, uint64_t len_bytes, struct buffer *buffers)
 	return r == CTL_OK && *ctl_rest ? become_command(buffers) : r;
 }
 
+static int check_name(const struct ctl *ctl)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	if (n >= DMAHEAP_NAME_MAX_BYTES)
+		return ctl_misuse(ctl,
+				  "--name: %zu bytes, at most %d are allowed",
+				  n, DMAHEAP_NAME_MAX_BYTES - 1);
+	if (n && strcmp(ctl_printable(name), name) != 0)
+		return ctl_misuse(ctl, "--name: \"%s\" is not printable",
+				  ctl_printable(name));
+	return CTL_OK;
+}
+
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	struct buffer *buffers;
@@ -320,7 +334,9 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	if (hold && *ctl_rest)
 		return ctl_misuse(ctl, "--hold and a command exclude each "
 				       "other: the command holds the buffers");
-	r = ctl_connect(ctl);
+	r = check_name(ctl);
+	if (r == CTL_OK)
+		r = ctl_connect(ctl);
 	if (r)
 		return r;
 	buffers = calloc(count, sizeof(*buffers));

@@ -232,6 +232,9 @@ static int run(struct ctl *ctl, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (bufinfo && ctl->json)
+		return ctl_misuse(ctl, "--bufinfo and --json exclude each "
+				       "other");
 	if (buffers_fetch(ctl, &list, &n))
 		return CTL_FAILED;
 	if (with_holders)

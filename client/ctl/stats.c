@@ -238,6 +238,9 @@ static int run(struct ctl *ctl, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (openmetrics && ctl->json)
+		return ctl_misuse(ctl, "--openmetrics and --json exclude each "
+				       "other");
 	r = ctl_stats(ctl, &stats);
 	if (r)
 		return r;

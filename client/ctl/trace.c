@@ -202,6 +202,9 @@ out:
 
 static int run(struct ctl *ctl, int argc, char **argv)
 {
+	if (follow && ctl->json)
+		return ctl_misuse(ctl, "--follow and --json exclude each "
+				       "other: it prints the trace format");
 	if (argc == 0)
 		return follow ? copy_trace(ctl, STDOUT_FILENO)
 			      : show_recent(ctl);

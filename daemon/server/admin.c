@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -118,12 +119,44 @@ static bool set_line(const struct config *config, struct policy *policy,
 	return false;
 }
 
+/* Return: the order that the known @key is about, or -1. */
+static int order_of_key(const char *key)
+{
+	const char *digits = strchr(key, '.');
+	char *end;
+	long order;
+
+	if (!digits)
+		return -1;
+	order = strtol(++digits, &end, 10);
+	return end == digits ? -1 : (int)order;
+}
+
+/* What is set of an order that is never asked for would change nothing.
+ * @orders: bit i: a line was about order i. */
+static bool check_orders(const struct policy *policy, uint32_t orders,
+			 struct policy_error *why)
+{
+	for (unsigned int n = 0; n < POLICY_ORDER_COUNT; n++) {
+		if (!(orders & (1u << n)) || policy_has_order(policy, n))
+			continue;
+		snprintf(why->text, sizeof(why->text),
+			 "order %u is not one of the policy's orders; set "
+			 "orders as well",
+			 n);
+		return false;
+	}
+	return true;
+}
+
 static bool set_lines(const struct config *config, struct policy *policy,
 		      const char *text, size_t n_bytes,
 		      struct policy_error *why)
 {
 	const char *end = text + n_bytes;
 	char line[LINE_MAX_BYTES];
+	uint32_t orders = 0;
+	int order;
 
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -139,9 +172,13 @@ static bool set_lines(const struct config *config, struct policy *policy,
 		line[n] = '\0';
 		if (n && !set_line(config, policy, line, why))
 			return false;
+		/* set_line() has ended the key where it ends */
+		order = order_of_key(line);
+		if (order >= 0)
+			orders |= 1u << order;
 		text += n + 1;
 	}
-	return true;
+	return check_orders(policy, orders, why);
 }
 
 static void set_policy(struct session *session, const struct request *request,

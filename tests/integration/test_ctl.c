@@ -101,9 +101,11 @@ static void alloc_says_why_it_failed(void)
 	CU_ASSERT_EQUAL(ctl("alloc many"), 2);
 	CU_ASSERT_EQUAL(ctl("alloc 1 --count 0"), 2);
 	CU_ASSERT_EQUAL(ctl("alloc 1 --hold -- true"), 2);
-	CU_ASSERT_EQUAL(ctl("alloc 1 --name "
-			    "0123456789012345678901234567890123456789"),
-			1);
+	CU_ASSERT_EQUAL(ctl("alloc 1 --name 0123456789abcdef0123456789abcdef"),
+			2);
+	CU_ASSERT(ctl_complained("--name: 32 bytes, at most 31 are allowed"));
+	CU_ASSERT_EQUAL(ctl("alloc 1 --name a\tb"), 2);
+	CU_ASSERT(ctl_complained("--name: \"a?b\" is not printable"));
 	CU_ASSERT_EQUAL(ctl("alloc 1 -- /nowhere/nothing"), 1);
 }
 
@@ -171,6 +173,8 @@ static void a_held_buffer_is_listed_with_its_holder(void)
 	json_decref(buffer);
 	CU_ASSERT_EQUAL(ctl("buffers"), 0);
 	CU_ASSERT(ctl_said("held"));
+	CU_ASSERT_EQUAL(ctl("buffers --bufinfo --json"), 2);
+	CU_ASSERT(ctl_complained("--bufinfo and --json exclude each other"));
 	CU_ASSERT_EQUAL(ctl("buffers --bufinfo"), 0);
 	CU_ASSERT(ctl_said("Total 1 objects, 65536 bytes"));
 	CU_ASSERT_EQUAL(ctl_end(pid, SIGTERM), 0);
@@ -275,6 +279,9 @@ static void openmetrics_declares_what_it_shows(void)
 	const char *line;
 
 	CU_ASSERT_EQUAL(ctl("alloc 10M"), 0);
+	CU_ASSERT_EQUAL(ctl("stats --openmetrics --json"), 2);
+	CU_ASSERT(
+		ctl_complained("--openmetrics and --json exclude each other"));
 	CU_ASSERT_EQUAL(ctl("stats --openmetrics"), 0);
 	CU_ASSERT(ctl_said("dmaheap_heap_allocs_total{heap="
 			   "\"system\"} 1\n"));

@@ -31,6 +31,12 @@ static void the_policy_is_shown_and_changed(void)
 	CU_ASSERT(ctl_complained("orders"));
 	CU_ASSERT_EQUAL(ctl("policy set nothing=1"), 1);
 	CU_ASSERT(ctl_complained("nothing"));
+	/* The policy is 8 0 by now. */
+	CU_ASSERT_EQUAL(ctl("policy set gfp.9=MID_ORDER"), 1);
+	CU_ASSERT(ctl_complained("order 9 is not one of the policy's orders"));
+	CU_ASSERT_EQUAL(ctl("policy set pool.4.limit=1M"), 1);
+	CU_ASSERT_EQUAL(ctl("policy set pool.limit=1M pool.refill=on"), 0);
+	CU_ASSERT_EQUAL(ctl("policy set gfp.9=MID_ORDER 'orders=9 0'"), 0);
 	CU_ASSERT_EQUAL(ctl("policy show --heap nothing"), 1);
 	CU_ASSERT_EQUAL(ctl("policy set"), 2);
 	CU_ASSERT_EQUAL(ctl("policy set orders"), 2);
@@ -54,13 +60,28 @@ static void shrink_empties_the_pools(void)
 
 static void reload_takes_the_file_or_says_why_not(void)
 {
+	json_t *json;
+
 	CU_ASSERT_EQUAL(ctl("reload"), 0);
 	daemon_write_config(&it_daemon, "[quota]\nbuffers = many\n");
 	CU_ASSERT_EQUAL(ctl("reload"), 1);
 	CU_ASSERT(ctl_complained(":2: "));
 	CU_ASSERT(ctl_complained("many"));
+	daemon_write_config(&it_daemon, "[node]\nseed = 7\n");
+	CU_ASSERT_EQUAL(ctl("policy set orders=0"), 0);
+	CU_ASSERT_EQUAL(ctl("reload"), 0);
+	CU_ASSERT(ctl_said("need a restart: [node] seed\n"));
+	json = ctl_json("policy");
+	CU_ASSERT_STRING_EQUAL(ctl_text_at(json, "orders"), "8 4 0");
+	json_decref(json);
+	json = ctl_json("reload");
+	CTL_KEYS(json, "reloaded needs_restart");
+	CU_ASSERT_STRING_EQUAL(ctl_text_at(json, "needs_restart"),
+			       "[node] seed");
+	json_decref(json);
 	daemon_write_config(&it_daemon, "");
-	CU_ASSERT_EQUAL(ctl("reload --json"), 0);
+	CU_ASSERT_EQUAL(ctl("reload"), 0);
+	CU_ASSERT_STRING_EQUAL(ctl_result.out, "");
 }
 
 static json_int_t free_bytes(void)
@@ -225,6 +246,8 @@ static void the_last_allocations_are_shown(void)
 	json_decref(json);
 	CU_ASSERT_EQUAL(ctl("trace"), 0);
 	CU_ASSERT(ctl_said("10M"));
+	CU_ASSERT_EQUAL(ctl("trace --follow --json"), 2);
+	CU_ASSERT(ctl_complained("--follow and --json exclude each other"));
 	CU_ASSERT_EQUAL(ctl("trace nothing"), 2);
 	CU_ASSERT_EQUAL(ctl("trace record"), 2);
 	CU_ASSERT_EQUAL(ctl("trace record /nowhere/file"), 1);
