@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SETTINGS_MAX 4
+#define SETTINGS_MAX 16
 
 struct settings_guard {
 	pid_t pid; /* the process that restores */

@@ -20,33 +20,71 @@
 
 /*
  * The orders of real folios, read from the kernel; as root only. The switches
- * are set by manage_thp and must be as before at the end.
+ * are set by manage_thp and must be as at the beginning of the program after
+ * every test: what an earlier test leaves behind must not count as the state
+ * before a later one.
  */
 #define MASK_840 (1u << 8 | 1u << 4 | 1u)
 
 static char state_file[64];
 
-static void switches(char *text, size_t size)
+#define SWITCH_PATH_BYTES 128u
+#define SWITCHES_BYTES    2048u
+
+static char at_first[SWITCHES_BYTES]; /* of switches(), before any test */
+
+static void switch_path(unsigned int order, char ret[SWITCH_PATH_BYTES])
+{
+	snprintf(ret, SWITCH_PATH_BYTES,
+		 "/sys/kernel/mm/transparent_hugepage/"
+		 "hugepages-%lukB/shmem_enabled",
+		 (unsigned long)(thp_bytes(order) / 1024));
+}
+
+static void switches(char ret[SWITCHES_BYTES])
 {
 	size_t len = 0;
 
-	text[0] = '\0';
+	ret[0] = '\0';
 	for (unsigned int order = 1; order <= THP_ORDER_MAX; order++) {
-		char path[128], line[128] = "";
+		char path[SWITCH_PATH_BYTES], line[128] = "";
 		FILE *f;
 
-		snprintf(path, sizeof(path),
-			 "/sys/kernel/mm/transparent_hugepage/"
-			 "hugepages-%lukB/shmem_enabled",
-			 (unsigned long)(thp_bytes(order) / 1024));
+		switch_path(order, path);
 		f = fopen(path, "r");
 		if (!f)
 			continue;
-		T_REQUIRE(fgets(line, sizeof(line), f) != NULL);
+		if (!fgets(line, sizeof(line), f))
+			abort();
 		fclose(f);
-		len += (size_t)snprintf(text + len, size - len, "%u %s", order,
-					line);
+		len += (size_t)snprintf(ret + len, SWITCHES_BYTES - len,
+					"%u %s", order, line);
 	}
+}
+
+/* What a broken test or daemon leaves behind is not left to the host. */
+static void guard_switches(struct settings_guard *ret)
+{
+	static char paths[THP_ORDER_MAX][SWITCH_PATH_BYTES];
+	const char *list[THP_ORDER_MAX + 1] = {NULL};
+	unsigned int n = 0;
+
+	for (unsigned int order = 1; order <= THP_ORDER_MAX; order++) {
+		switch_path(order, paths[n]);
+		list[n] = paths[n];
+		if (access(paths[n], F_OK) == 0)
+			n++;
+	}
+	list[n] = NULL;
+	settings_guard(ret, list);
+}
+
+static void expect_switches_as_at_first(void)
+{
+	char now[SWITCHES_BYTES];
+
+	switches(now);
+	CU_ASSERT_STRING_EQUAL(at_first, now);
 }
 
 static void start(struct harness *h, enum backing_kind mode, uint32_t orders)
@@ -228,30 +266,27 @@ static void a_parked_buffer_of_small_pages_is_collapsed(void)
 
 static void manage_thp_restores_the_switches(void)
 {
-	char before[2048], during[2048], after[2048];
+	char during[SWITCHES_BYTES];
 	struct harness h;
 
-	switches(before, sizeof(before));
 	start(&h, BACKING_AUTO, MASK_840 | 1u << 9);
-	switches(during, sizeof(during));
-	CU_ASSERT_STRING_NOT_EQUAL(before, during);
+	switches(during);
+	CU_ASSERT_STRING_NOT_EQUAL(at_first, during);
 	CU_ASSERT_EQUAL(access(state_file, F_OK), 0);
 	backing_set_orders(h.b, 1u << 5);
 	CU_ASSERT_TRUE(thp_enabled_orders() & (1u << 5));
 	harness_stop(&h);
-	switches(after, sizeof(after));
-	CU_ASSERT_STRING_EQUAL(before, after);
+	expect_switches_as_at_first();
 	CU_ASSERT_NOT_EQUAL(access(state_file, F_OK), 0);
 }
 
 static void after_a_crash_the_next_daemon_restores(void)
 {
-	char before[2048], after[2048];
+	char after[SWITCHES_BYTES];
 	struct harness h;
 	int status;
 	pid_t pid;
 
-	switches(before, sizeof(before));
 	pid = fork();
 	if (pid == 0) {
 		struct thp *thp = NULL;
@@ -262,13 +297,12 @@ static void after_a_crash_the_next_daemon_restores(void)
 		raise(SIGKILL);
 	}
 	waitpid(pid, &status, 0);
-	switches(after, sizeof(after));
-	CU_ASSERT_STRING_NOT_EQUAL(before, after);
+	switches(after);
+	CU_ASSERT_STRING_NOT_EQUAL(at_first, after);
 	CU_ASSERT_EQUAL(access(state_file, F_OK), 0);
 	start(&h, BACKING_AUTO, MASK_840);
 	harness_stop(&h);
-	switches(after, sizeof(after));
-	CU_ASSERT_STRING_EQUAL(before, after);
+	expect_switches_as_at_first();
 }
 
 static void two_daemons_do_not_share_the_switches(void)
@@ -288,11 +322,10 @@ static void a_switch_changed_by_others_is_left_alone(void)
 {
 	static const char path[] = "/sys/kernel/mm/transparent_hugepage/"
 				   "hugepages-64kB/shmem_enabled";
-	char before[2048], after[2048], reason[THP_REASON_BYTES];
+	char reason[THP_REASON_BYTES];
 	struct settings_guard guard;
 	struct thp *thp = NULL;
 
-	switches(before, sizeof(before));
 	settings_guard(&guard, (const char *const[]){path, NULL});
 	T_REQUIRE(thp_new(&thp, state_file, reason) == 0);
 	(void)thp_enable(thp, 1u << 4);
@@ -300,8 +333,7 @@ static void a_switch_changed_by_others_is_left_alone(void)
 	thp = thp_free(thp);
 	CU_ASSERT_TRUE(thp_enabled_orders() & (1u << 4));
 	settings_restore(&guard);
-	switches(after, sizeof(after));
-	CU_ASSERT_STRING_EQUAL(before, after);
+	expect_switches_as_at_first();
 }
 
 static void hugetlb_takes_reserved_pages_or_says_why_not(void)
@@ -422,10 +454,12 @@ int main(int argc, char **argv)
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
-		{.pName = "folio", .pTests = tests},
+		{.pName = "folio",
+		 .pTearDownFunc = expect_switches_as_at_first,
+		 .pTests = tests},
 		CU_SUITE_INFO_NULL,
 	};
-
+	struct settings_guard guard;
 	int lock, status;
 
 	if (geteuid() != 0 || access("/proc/kpageflags", R_OK) != 0)
@@ -441,7 +475,10 @@ int main(int argc, char **argv)
 		t_skip("cannot lock /run/dmaheap-test-thp.lock");
 	snprintf(state_file, sizeof(state_file), "/run/dmaheap-test-%d/thp",
 		 (int)getpid());
+	switches(at_first);
+	guard_switches(&guard);
 	status = t_main(argc, argv, suites);
+	settings_restore(&guard);
 	*strrchr(state_file, '/') = '\0';
 	rmdir(state_file);
 	return status;
