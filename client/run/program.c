@@ -2,15 +2,19 @@
 #include "run/program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "run/util.h"
 
-/* A message of the child; with FILTERED goes the listener. */
+/* A message to or of the child; with FILTERED goes the listener. */
 struct word {
 	enum {
 		WORD_GO,
@@ -19,6 +23,7 @@ struct word {
 		WORD_EXEC_FAILED
 	} kind;
 	int err;
+	char socket_path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
 union control {
@@ -78,6 +83,8 @@ static _Noreturn void child(int socket, const struct program_setup *setup)
 	/* Without a word to go on the supervisor has failed, and said so. */
 	if (receive_word(socket, &word, NULL))
 		_exit(1);
+	if (word.socket_path[0])
+		(void)setenv("DMAHEAP_SOCKET", word.socket_path, 1);
 	listener = filter_install(&setup->filter);
 	word.kind = listener < 0 ? WORD_FILTER_FAILED : WORD_FILTERED;
 	word.err = listener < 0 ? -listener : 0;
@@ -117,11 +124,29 @@ int program_fork(struct program *ret, const struct program_setup *setup)
 	return 0;
 }
 
-int program_start(struct program *program, int *ret_listener)
+/* The program may change its directory: a path that is relative to ours is
+ * made absolute, unless that is too long for a socket's address. */
+static void set_socket_path(struct word *word, const char *path)
+{
+	char cwd[PATH_MAX], absolute[2 * PATH_MAX];
+
+	(void)snprintf(word->socket_path, sizeof(word->socket_path), "%s",
+		       path);
+	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		return;
+	(void)snprintf(absolute, sizeof(absolute), "%s/%s", cwd, path);
+	if (strlen(absolute) < sizeof(word->socket_path))
+		memcpy(word->socket_path, absolute, strlen(absolute) + 1);
+}
+
+int program_start(struct program *program, const char *socket_path,
+		  int *ret_listener)
 {
 	struct word word = {.kind = WORD_GO};
 	int r;
 
+	if (socket_path)
+		set_socket_path(&word, socket_path);
 	r = send_word(program->socket, &word, -1);
 	if (r == 0)
 		r = receive_word(program->socket, &word, ret_listener);

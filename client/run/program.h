@@ -34,11 +34,13 @@ int program_fork(struct program *ret, const struct program_setup *setup);
 
 /**
  * program_start() - let the child install its filter
+ * @socket_path:  becomes the program's DMAHEAP_SOCKET; NULL: that stays
  * @ret_listener: receives the listener on success
  *
  * Return: 0; or the child's errno, negated: see filter_install().
  */
-int program_start(struct program *program, int *ret_listener);
+int program_start(struct program *program, const char *socket_path,
+		  int *ret_listener);
 
 /**
  * program_exec_error() - whether the exec failed

@@ -22,7 +22,7 @@ struct report;
 
 struct report_setup {
 	char *const *argv;       /* the program and its arguments; borrowed */
-	const char *socket_path; /* borrowed; NULL: found by the search */
+	const char *socket_path; /* borrowed; NULL: none */
 	bool private_daemon;
 	bool strict;
 };

@@ -20,7 +20,7 @@
 struct source {
 	pthread_mutex_t lock;
 	pthread_cond_t returned;
-	char *socket_path;
+	char *socket_path; /* that the first handle found */
 	unsigned int max_handles;
 	unsigned int n_handles; /* in use and idle */
 	unsigned int n_idle;
@@ -48,17 +48,24 @@ int source_new(struct source **ret, const char *socket_path,
 	(void)pthread_cond_init(&source->returned, NULL);
 	source->max_handles =
 		max_handles < HANDLES_MAX ? max_handles : HANDLES_MAX;
-	source->socket_path = socket_path ? strdup(socket_path) : NULL;
-	r = socket_path && !source->socket_path
-		    ? -ENOMEM
-		    : dmaheap_connect(&source->idle[0], socket_path);
+	r = dmaheap_connect(&source->idle[0], socket_path);
+	if (r == 0) {
+		source->n_handles = source->n_idle = 1;
+		source->socket_path =
+			strdup(dmaheap_socket_path(source->idle[0]));
+		r = source->socket_path ? 0 : -ENOMEM;
+	}
 	if (r) {
 		source_free(source);
 		return r;
 	}
-	source->n_handles = source->n_idle = 1;
 	*ret = source;
 	return 0;
+}
+
+const char *source_socket_path(const struct source *source)
+{
+	return source->socket_path;
 }
 
 static void close_idle(struct source *source)

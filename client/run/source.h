@@ -30,6 +30,9 @@ struct source;
 int source_new(struct source **ret, const char *socket_path,
 	       unsigned int max_handles);
 
+/* Return: the daemon's socket; NULL when it has none. The source's. */
+const char *source_socket_path(const struct source *source);
+
 /* Return: NULL, always. @source may be NULL; nobody may still use it. */
 struct source *source_free(struct source *source);
 

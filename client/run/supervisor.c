@@ -114,10 +114,11 @@ static int connect_daemon(struct supervisor *s)
 	r = private_daemon_start(&s->daemon, o, &s->workdir);
 	if (r)
 		return r;
-	run_message("%s a private daemon (pid %d), which ends with the program",
+	run_message("%s a private daemon (pid %d, socket %s), which ends with "
+		    "the program",
 		    o->private_daemon ? "started"
 				      : "no daemon is running: started",
-		    (int)s->daemon.pid);
+		    (int)s->daemon.pid, s->daemon.socket_path);
 	r = source_new(&s->run.source, s->daemon.socket_path, HANDLES_MAX);
 	if (r)
 		run_message("%s: %s", s->daemon.socket_path, strerror(-r));
@@ -200,8 +201,7 @@ static int prepare(struct supervisor *s)
 	if (o->report_path || o->fail_on_leak)
 		s->run.report = report_new(&(struct report_setup){
 			.argv = o->argv,
-			.socket_path = s->daemon.pid ? s->daemon.socket_path
-						     : o->socket_path,
+			.socket_path = source_socket_path(s->run.source),
 			.private_daemon = s->daemon.pid != 0,
 			.strict = o->strict,
 		});
@@ -237,7 +237,8 @@ static int start_program(struct supervisor *s)
 {
 	int r;
 
-	r = program_start(&s->program, &s->listener);
+	r = program_start(&s->program, source_socket_path(s->run.source),
+			  &s->listener);
 	if (r) {
 		run_message("%s", r == -EPIPE ? "the program's process died"
 					      : filter_problem(-r));

@@ -56,6 +56,14 @@ struct dmaheap;
 int dmaheap_connect(struct dmaheap **ret, const char *socket_path);
 
 /**
+ * dmaheap_socket_path() - which daemon this is
+ *
+ * Return: the socket that dmaheap_connect() was given or found, which stays
+ * the same for as long as the handle lives.
+ */
+const char *dmaheap_socket_path(const struct dmaheap *dh);
+
+/**
  * dmaheap_close() - give the handle back; buffers are not touched
  *
  * Return: NULL, always. @dh may be NULL. No other thread may still use it.

@@ -182,11 +182,76 @@ static void without_a_daemon_a_private_one_is_started_and_ended(void)
 	expect_status(&c, 0);
 	at = strstr(c.err, "(pid ");
 	CU_ASSERT_PTR_NOT_NULL(at);
-	CU_ASSERT(at && sscanf(at, "(pid %d)", &pid) == 1);
+	CU_ASSERT(at && sscanf(at, "(pid %d,", &pid) == 1);
 	CU_ASSERT_EQUAL(kill(pid, 0), -1);
 	/* One line, and no more. */
 	CU_ASSERT_PTR_EQUAL(strchr(c.err, '\n'), c.err + strlen(c.err) - 1);
 	command_end(&c);
+}
+
+/* What @options make of the program's DMAHEAP_SOCKET. */
+static void expect_socket(const char *const *options, const char *const *env,
+			  const char *says)
+{
+	const char *argv[COMMAND_ARGS_MAX] = {RUN_PROGRAM};
+	struct command c;
+	size_t n = 1;
+
+	while (*options)
+		argv[n++] = *options++;
+	argv[n++] = "sh";
+	argv[n++] = "-c";
+	argv[n++] = "cd / && echo $DMAHEAP_SOCKET && exec " RUN_CTL " wait";
+	command_run(&c, argv, env);
+	expect_status(&c, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.out, says ? says : "/dmaheap-run-"));
+	if (!says) {
+		c.out[strcspn(c.out, "\n")] = '\0';
+		CU_ASSERT_PTR_NOT_NULL(strstr(c.err, c.out));
+	}
+	command_end(&c);
+}
+
+static void the_program_is_told_which_daemon_it_has(void)
+{
+	const char *other[] = {"DMAHEAP_SOCKET=/nonexistent", NULL};
+	char named[128];
+	const char *env[] = {named, NULL};
+
+	snprintf(named, sizeof(named), "DMAHEAP_SOCKET=%s", the_daemon.socket);
+	expect_socket(WORDS("--socket", the_daemon.socket), other,
+		      the_daemon.socket);
+	expect_socket(WORDS("--"), env, the_daemon.socket);
+	expect_socket(WORDS("--private"), env, NULL);
+	/* Relative to where it was typed. */
+	T_REQUIRE(chdir(the_daemon.dir) == 0);
+	expect_socket(WORDS("--socket",
+			    the_daemon.socket + strlen(the_daemon.dir) + 1),
+		      other, the_daemon.socket);
+	T_REQUIRE(chdir("/") == 0);
+}
+
+static void the_report_names_the_socket(void)
+{
+	char path[] = "/tmp/dmaheap-report-XXXXXX", named[128];
+	const char *env[] = {named, NULL};
+	int fd = mkstemp(path);
+	struct command c;
+	json_t *report;
+
+	T_REQUIRE(fd >= 0);
+	close(fd);
+	snprintf(named, sizeof(named), "DMAHEAP_SOCKET=%s", the_daemon.socket);
+	command_run(&c, WORDS(RUN_PROGRAM, "--report", path, "true"), env);
+	expect_status(&c, 0);
+	command_end(&c);
+	report = json_load_file(path, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(
+				       json_object_get(report, "daemon"),
+				       "socket")),
+			       the_daemon.socket);
+	json_decref(report);
+	unlink(path);
 }
 
 static void a_private_daemon_that_cannot_start_is_told(void)
@@ -447,6 +512,9 @@ int main(int argc, char **argv)
 		{"a killed program leaves nothing",
 		 a_killed_program_leaves_nothing},
 		{"buffers are the daemon's", names_reach_the_daemon},
+		{"the program is told which daemon it has",
+		 the_program_is_told_which_daemon_it_has},
+		{"the report names the socket", the_report_names_the_socket},
 		{"when the daemon dies allocations fail and the rest goes on",
 		 when_the_daemon_dies_allocations_fail_and_the_rest_goes_on},
 		CU_TEST_INFO_NULL,

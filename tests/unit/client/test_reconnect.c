@@ -108,6 +108,7 @@ static void the_socket_is_searched_in_the_documented_order(void)
 	T_REQUIRE(dmaheap_connect(&found, NULL) == 0);
 	CU_ASSERT_EQUAL(dmaheap_hello(found, &hello), 0);
 	CU_ASSERT_EQUAL(hello.instance_id, 7);
+	CU_ASSERT_STRING_EQUAL(dmaheap_socket_path(found), runtime->path);
 	dmaheap_close(found);
 
 	setenv("DMAHEAP_SOCKET", fake->path, 1);
