@@ -11,7 +11,7 @@
 
 /*
  * A grid: each of a scenario's tables (memory states) with each policy, one
- * line per set.
+ * line per set. Conditions may come twice, so each line has its table's number.
  */
 
 /* Bytes in blocks of at least @order, in hundredths of all. */
@@ -28,16 +28,17 @@ static unsigned int share_from(const struct lab_summary *sum,
 	return all ? (unsigned int)(large * 100 / all) : 0;
 }
 
-#define COLUMNS 12u
+#define COLUMNS 13u
 
 static const struct {
 	const char *name;
 	int width; /* < 0: from the left */
 } columns[COLUMNS] = {
-	{"scenario", -16},  {"condition", -20}, {"policy", -10},
-	{"set", 4},         {"n", 7},           {"failed", 7},
-	{"median_us", 10},  {"p90_us", 10},     {"max_us", 10},
-	{"stalled_us", 12}, {"in_8+_%", 8},     {"in_4+_%", 8},
+	{"scenario", -16}, {"condition", -20}, {"table", 5},
+	{"policy", -10},   {"set", 4},         {"n", 7},
+	{"failed", 7},     {"median_us", 10},  {"p90_us", 10},
+	{"max_us", 10},    {"stalled_us", 12}, {"in_8+_%", 8},
+	{"in_4+_%", 8},
 };
 
 static void sweep_cell(unsigned int i, const char *text, bool tsv,
@@ -76,12 +77,14 @@ static void sweep_line(const struct lab_table *table, uint32_t set,
 		share_from(sum, 8),
 		share_from(sum, 4),
 	};
+	char policy[LAB_NAME_BYTES + 1];
 
 	sweep_cell(0, table->scenario, tsv, out);
 	sweep_cell(1, table->condition, tsv, out);
-	sweep_cell(2, table->policy, tsv, out);
+	sweep_number(2, table->number, tsv, out);
+	sweep_cell(3, lab_table_policy(table, policy), tsv, out);
 	for (unsigned int i = 0; i < ARRAY_SIZE(numbers); i++)
-		sweep_number(3 + i, numbers[i], tsv, out);
+		sweep_number(4 + i, numbers[i], tsv, out);
 }
 
 static void sweep_head(const struct lab_results *results, bool tsv,
@@ -91,6 +94,17 @@ static void sweep_head(const struct lab_results *results, bool tsv,
 
 	strbuf_append(out, "# seed %" PRIu64 ", profile %s, dmaheap %s\n",
 		      first->seed, first->profile, DMAHEAP_VERSION);
+	for (size_t i = 0; i < results->n_tables; i++) {
+		const struct lab_table *table = &results->tables[i];
+
+		if (i && table->number == table[-1].number &&
+		    !strcmp(table->scenario, table[-1].scenario))
+			continue; /* with another policy */
+		strbuf_append(out, "# %s: %s is ", table->scenario,
+			      table->condition);
+		lab_table_origin(table, out);
+		strbuf_append_char(out, '\n');
+	}
 	for (unsigned int i = 0; i < COLUMNS; i++)
 		sweep_cell(i, columns[i].name, tsv, out);
 }

@@ -250,12 +250,18 @@ static int html_table(const struct lab_table *table, struct strbuf *out)
 	html_escape(out, table->scenario);
 	strbuf_append_string(out, ": ");
 	html_escape(out, table->condition);
+	if (table->number)
+		strbuf_append(out, " (table %" PRIu32 ")", table->number);
 	strbuf_append_string(out, ", policy ");
 	html_escape(out, table->policy);
 	strbuf_append_string(out, "</h2>\n<p class=\"v\">");
 	html_escape(out, table->policy_name);
 	strbuf_append(out, ", seed %" PRIu64 ", profile ", table->seed);
 	html_escape(out, table->profile);
+	if (*table->snapshot) {
+		strbuf_append_string(out, ", snapshot ");
+		html_escape(out, table->snapshot);
+	}
 	strbuf_append(out,
 		      ", dmaheap %s; node %" PRIu64 " MiB, %" PRIu64
 		      " MiB free at the first allocation</p>\n",

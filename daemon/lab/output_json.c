@@ -84,6 +84,9 @@ static json_t *json_table(struct json *j, const struct lab_table *table)
 
 	set(j, object, "scenario", json_string(table->scenario));
 	set(j, object, "condition", json_string(table->condition));
+	set_u64(j, object, "table", table->number);
+	if (*table->snapshot)
+		set(j, object, "snapshot", json_string(table->snapshot));
 	set(j, object, "policy", json_string(table->policy));
 	set(j, object, "policy_name", json_string(table->policy_name));
 	set(j, object, "profile", json_string(table->profile));

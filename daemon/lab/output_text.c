@@ -16,11 +16,15 @@ static void text_head(const struct lab_table *table, struct strbuf *out)
 		      table->condition, table->policy);
 	if (__builtin_strcmp(table->policy, table->policy_name) != 0)
 		strbuf_append(out, " (%s)", table->policy_name);
+	strbuf_append(out, ", seed %" PRIu64 ", profile %s, dmaheap %s\n   ",
+		      table->seed, table->profile, DMAHEAP_VERSION);
+	if (table->number) {
+		lab_table_origin(table, out);
+		strbuf_append_string(out, ": ");
+	}
 	strbuf_append(out,
-		      ", seed %" PRIu64 ", profile %s, dmaheap %s\n"
-		      "   node %" PRIu64 " MiB, %" PRIu64
+		      "node %" PRIu64 " MiB, %" PRIu64
 		      " MiB free at the first allocation\n",
-		      table->seed, table->profile, DMAHEAP_VERSION,
 		      table->node_bytes >> 20, table->free_before_bytes >> 20);
 }
 

@@ -55,10 +55,15 @@ void output_tsv(const struct lab_results *results, struct strbuf *out)
 
 		strbuf_append(out,
 			      "# %s: %s, policy %s = %s, seed %" PRIu64
-			      ", profile %s, dmaheap %s\n",
+			      ", profile %s, dmaheap %s",
 			      table->scenario, table->condition, table->policy,
 			      table->policy_name, table->seed, table->profile,
 			      DMAHEAP_VERSION);
+		if (table->number) {
+			strbuf_append_string(out, "; ");
+			lab_table_origin(table, out);
+		}
+		strbuf_append_char(out, '\n');
 	}
 	strbuf_append(out, "# condition\tpolicy\tset\tn\tlatency_us\torder8"
 			   "\torder4\torder0");

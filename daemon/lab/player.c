@@ -281,9 +281,25 @@ static int play_steps(struct player *p, const struct scenario_step *steps,
 	return r;
 }
 
-static void fill_head(struct player *p, const struct scenario_table *table,
+/* Return: what the node was made from, or "". */
+static const char *snapshot_of(const struct scenario *scenario,
+			       const struct scenario_table *table,
+			       const struct lab_overrides *overrides)
+{
+	const struct conf_entry *entry =
+		conf_section_find(table->section, "snapshot");
+
+	if (overrides->node_dir)
+		return overrides->node_dir;
+	if (!entry && scenario->node)
+		entry = conf_section_find(scenario->node, "snapshot");
+	return entry ? entry->value : "";
+}
+
+static void fill_head(struct player *p, const struct scenario *scenario,
+		      const struct scenario_table *table,
 		      const char *policy_name, const struct policy *policy,
-		      const struct lab_overrides *overrides, uint64_t seed)
+		      const struct lab_overrides *overrides)
 {
 	struct lab_table *out = p->out;
 	struct node_page_counts counts;
@@ -295,7 +311,10 @@ static void fill_head(struct player *p, const struct scenario_table *table,
 	(void)snprintf(out->policy_name, sizeof(out->policy_name), "%s",
 		       policy->name);
 	out->steps = *policy;
-	out->seed = overrides->has_seed ? overrides->seed : seed;
+	out->number = (uint32_t)(table - scenario->tables) + 1;
+	(void)snprintf(out->snapshot, sizeof(out->snapshot), "%s",
+		       snapshot_of(scenario, table, overrides));
+	out->seed = overrides->has_seed ? overrides->seed : scenario->seed;
 	out->node_bytes =
 		counts.total_pages * node_params(p->node)->page_size_bytes;
 	rng_seed(&p->rng, out->seed);
@@ -352,8 +371,7 @@ int lab_play_table(struct lab_table *ret, const struct scenario *scenario,
 		return r;
 	r = player_open(&p, &policy);
 	if (!r) {
-		fill_head(&p, table, policy_name, &policy, overrides,
-			  scenario->seed);
+		fill_head(&p, scenario, table, policy_name, &policy, overrides);
 		r = play_steps(&p, scenario->steps, 0,
 			       scenario->n_common_steps);
 	}

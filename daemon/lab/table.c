@@ -2,7 +2,10 @@
 #include "lab/table.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "mm/node.h"
@@ -109,6 +112,23 @@ int lab_summarise(const struct lab_table *table, uint32_t set,
 	free(latencies);
 	*ret = sum;
 	return 0;
+}
+
+void lab_table_origin(const struct lab_table *table, struct strbuf *out)
+{
+	strbuf_append(out, "table %" PRIu32, table->number);
+	if (*table->snapshot)
+		strbuf_append(out, ", snapshot %s", table->snapshot);
+}
+
+const char *lab_table_policy(const struct lab_table *table,
+			     char buf[LAB_NAME_BYTES + 1])
+{
+	bool is_changed = strchr(table->policy_name, '*') != NULL;
+
+	(void)snprintf(buf, LAB_NAME_BYTES + 1, "%s%s", table->policy,
+		       is_changed ? "*" : "");
+	return buf;
 }
 
 uint32_t lab_table_n_sets(const struct lab_table *table)

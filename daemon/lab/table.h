@@ -11,6 +11,7 @@
  */
 
 #include "base/base.h"
+#include "base/strbuf.h"
 #include "heap/system_heap.h"
 
 #define LAB_NAME_BYTES 64u
@@ -30,7 +31,9 @@ struct lab_row {
 struct lab_table {
 	char scenario[LAB_NAME_BYTES];
 	char condition[LAB_NAME_BYTES];
-	char policy[LAB_NAME_BYTES]; /* as the scenario writes it */
+	uint32_t number;               /* of the scenario's table; 0: none */
+	char snapshot[LAB_NAME_BYTES]; /* of the node; "": none */
+	char policy[LAB_NAME_BYTES];   /* as the scenario writes it */
 	char policy_name[POLICY_NAME_BYTES];
 	char profile[LAB_NAME_BYTES];
 	uint64_t seed;
@@ -78,6 +81,15 @@ static inline void lab_results_finip(struct lab_results *results)
 {
 	lab_results_fini(results);
 }
+
+/* Appends which of a scenario's tables it was: conditions and policies may come
+ * twice. "table 2, snapshot order4-enough-800". */
+void lab_table_origin(const struct lab_table *table, struct strbuf *out);
+
+/* The policy as the scenario writes it, with a star if the table changes its
+ * orders or flags. Return: @buf. */
+const char *lab_table_policy(const struct lab_table *table,
+			     char buf[LAB_NAME_BYTES + 1]);
 
 /* Return: 0 or -ENOMEM. */
 int lab_summarise(const struct lab_table *table, uint32_t set,

@@ -73,10 +73,10 @@ expect 0 'policy mine, seed 1' "$lab" run small.conf --policy 840-high mine.conf
 expect 0 'policy single, seed 1' "$lab" run small.conf --policy 840-high mine.conf
 expect 0 'policy 840-high, seed 1' "$lab" run small.conf --policy mine.conf 840-high
 expect 0 'policy own, seed 1' "$lab" run with-own.conf --policy 840-high own
-"$lab" sweep small.conf --policy ./mine.conf 840-high --tsv | cut -f 3 >labels
+"$lab" sweep small.conf --policy ./mine.conf 840-high --tsv | cut -f 4 >labels
 [ "$(grep -v '^#' labels | tr '\n' ' ')" = 'policy mine single 840-high ' ] ||
 	fail "sweep of own policies shows: $(cat labels)"
-"$lab" sweep with-own.conf --tsv | cut -f 3 | grep -qx own ||
+"$lab" sweep with-own.conf --tsv | cut -f 4 | grep -qx own ||
 	fail "sweep leaves the scenario's own policy out"
 expect 1 '"mine" is no policy' "$lab" run small.conf --policy mine
 expect 2 'two are called "mine"' "$lab" run small.conf --policy mine mine.conf
@@ -117,6 +117,16 @@ fi
 expect 0 '0-only' "$lab" sweep ./small.conf
 expect 0 'stalled_us' "$lab" sweep order4-reclaim --tsv
 expect 2 'needs a scenario' "$lab" sweep
+# Each line says which table it is, and whether the policy is as it is named.
+"$lab" sweep order4-reclaim --policy 840-mid 800 --tsv >grid.tsv
+[ -z "$(cut -f 1-5 grid.tsv | sort | uniq -d)" ] ||
+	fail "lines of sweep that cannot be told apart: $(cat grid.tsv)"
+expect 0 'order4-reclaim	low-memory-high	5	840-mid*	1' cat grid.tsv
+expect 0 'order4-reclaim	low-memory	3	840-mid	1' cat grid.tsv
+expect 0 'low-memory is table 4, snapshot order4-low-800' cat grid.tsv
+expect 0 'table 2, snapshot order4-enough-800: node' "$lab" run order4-reclaim
+expect 0 '; table 2, snapshot order4-enough-800' "$lab" run order4-reclaim --tsv
+expect 0 '"snapshot": "order4-enough-800"' "$lab" run order4-reclaim --json
 
 expect 2 'needs 1 to 8 files' "$lab" merge
 expect 0 'low-memory	8,4,0	1	16	74625' "$lab" merge \
