@@ -11,10 +11,22 @@
 # it the free blocks' migrate types are guessed.
 set -eu
 
-[ $# -ge 1 ] || {
-	echo "usage: capture.sh DIR [COMMAND THAT RUNS A COMMAND THERE...]" >&2
+usage="usage: capture.sh DIR [COMMAND THAT RUNS A COMMAND THERE...]"
+case ${1-} in
+-h | --help)
+	sed -n '3,11s/^# \{0,1\}//p' "$0"
+	exit 0
+	;;
+-*)
+	echo "capture.sh: $1: there is no such option; a directory is named as ./$1" >&2
+	echo "$usage" >&2
 	exit 2
-}
+	;;
+'')
+	echo "$usage" >&2
+	exit 2
+	;;
+esac
 dir=$1
 shift
 mkdir -p "$dir"

@@ -9,24 +9,29 @@ set -eu
 cd "$(dirname "$0")/.."
 . configs/packages.sh
 
-case ${1-} in
--h | --help)
-	sed -n '3,7s/^# \{0,1\}//p' "$0"
+case $#:${1-} in
+0:) ;;
+1:-h | 1:--help)
+	sed -n '3,7s/^# \{0,1\}//p' configs/quickstart.sh
 	exit 0
+	;;
+*)
+	echo "quickstart: \"$*\": it takes no arguments but --help" >&2
+	exit 2
 	;;
 esac
 
 need_packages
 
 echo "== Building (build/quickstart)"
-log=$(mktemp)
+mkdir -p build
+log=build/quickstart.log
 if ! { cmake -B build/quickstart -G Ninja -DCMAKE_BUILD_TYPE=Release \
 	-DDMAHEAP_TESTS=OFF && cmake --build build/quickstart; } >"$log" 2>&1; then
 	tail -n 40 "$log"
 	echo "quickstart: the build failed; the whole log is $log" >&2
 	exit 1
 fi
-rm -f "$log"
 
 bin=$PWD/build/quickstart
 ctl=$bin/client/ctl/dmaheapctl
@@ -40,7 +45,11 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-trap 'exit 130' INT TERM
+# A signal alone does not run the EXIT trap; PIPE comes when the reader has left.
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 141' PIPE
+trap 'exit 143' TERM
 DMAHEAP_SOCKET=$dir/dmaheap.sock
 export DMAHEAP_SOCKET
 

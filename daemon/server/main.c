@@ -72,8 +72,11 @@ static int check_config(struct config *config)
 		fprintf(stderr, "dmaheapd: %s\n",
 			r > 0 ? err.text : strerror(-r));
 	else
-		printf("%s: ok\n",
-		       *config->file ? config->file : "built-in defaults");
+		printf("%s: %s\n",
+		       *config->file ? config->file : OPTIONS_DEFAULT_CONFIG,
+		       *config->file ? "ok"
+				     : "no such file: the built-in defaults "
+				       "are in force, ok");
 	config_free(config);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
