@@ -12,6 +12,44 @@
 
 #define TRACE_MAX_BYTES (1u << 30)
 
+static void render_counts(const struct replay_counts *counts,
+			  struct strbuf *out)
+{
+	strbuf_append(out, "%" PRIu64 " allocations; ", counts->n_allocs);
+	if (counts->n_compared == 0)
+		strbuf_append_string(out, "nothing to compare with: the trace "
+					  "has no results (an imported one "
+					  "never has)\n");
+	else
+		strbuf_append(out,
+			      "%" PRIu64 " as recorded, %" PRIu64
+			      " of them in the same time\n",
+			      counts->n_same, counts->n_same_time);
+	if (counts->n_compared && counts->n_compared < counts->n_allocs)
+		strbuf_append(out, "%" PRIu64 " have no result in the trace\n",
+			      counts->n_allocs - counts->n_compared);
+	if (counts->n_unknown)
+		strbuf_append(out,
+			      "%" PRIu64 " events of buffers that the replay "
+			      "does not have\n",
+			      counts->n_unknown);
+}
+
+/* Return: exit status. What little was replayed of most is no result. */
+static int check_missing(const struct replay_counts *counts, const char *file)
+{
+	uint64_t n = counts->n_allocs + counts->n_taken;
+
+	if (counts->n_missing == 0)
+		return LAB_EXIT_OK;
+	(void)lab_fail("%s: %" PRIu64 " of %" PRIu64 " allocations took "
+		       "buffers that were parked before the trace began and "
+		       "are not in it; record from a fresh daemon, or after "
+		       "dmaheapctl shrink",
+		       file, counts->n_missing, n + counts->n_missing);
+	return counts->n_missing > n ? LAB_EXIT_FAILED : LAB_EXIT_OK;
+}
+
 static int render(const struct lab_results *results,
 		  const struct replay_counts *counts,
 		  const struct lab_args *args, struct strbuf *out)
@@ -27,15 +65,7 @@ static int render(const struct lab_results *results,
 		return 0;
 	}
 	r = output_text(results, out);
-	strbuf_append(out,
-		      "%" PRIu64 " allocations; %" PRIu64
-		      " as recorded, %" PRIu64 " of them in the same time\n",
-		      counts->n_allocs, counts->n_same, counts->n_same_time);
-	if (counts->n_unknown)
-		strbuf_append(out,
-			      "%" PRIu64 " events of buffers that the replay "
-			      "does not have\n",
-			      counts->n_unknown);
+	render_counts(counts, out);
 	return r;
 }
 
@@ -72,5 +102,6 @@ int cmd_replay(int argc, char **argv)
 		r = render(&results, &counts, &args, &out);
 	if (r)
 		return lab_fail("out of memory");
-	return lab_write(args.html_file, &out);
+	r = lab_write(args.html_file, &out);
+	return r ? r : check_missing(&counts, args.inputs[0]);
 }

@@ -100,14 +100,10 @@ static char *buddyinfo(const struct player *p)
 
 static int note_beginning(struct player *p)
 {
-	struct node_page_counts counts;
-
 	if (p->began)
 		return 0;
 	p->began = true;
-	node_page_counts(p->node, &counts);
-	p->out->free_before_bytes =
-		counts.free_pages * node_params(p->node)->page_size_bytes;
+	lab_table_begin(p->out, p->node);
 	for (unsigned int i = 0; i < node_vmstat_count(); i++)
 		p->out->vmstat[i] = node_vmstat_value(p->node, i);
 	p->out->buddyinfo_before = buddyinfo(p);

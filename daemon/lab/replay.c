@@ -29,6 +29,7 @@ struct replay {
 	struct conf_error *err;
 	struct id_map ids;
 	uint32_t n_in_set[LAB_HEAPS_MAX];
+	uint64_t first_id; /* the smallest of the record's; 0: none yet */
 };
 
 static int remember(struct replay *r, uint64_t id, struct buffer *buffer)
@@ -172,6 +173,9 @@ static void compare(struct replay *r, const struct trace_event *event,
 	uint64_t spent_ns;
 
 	r->counts->n_allocs++;
+	if (!status && !blocks && !spent)
+		return;
+	r->counts->n_compared++;
 	if (recorded_failure != row->failed)
 		return;
 	render_blocks(row->composition, text, sizeof(text));
@@ -218,6 +222,8 @@ static int recorded_id(struct replay *r, const struct trace_event *event,
 	if (!entry)
 		return 0;
 	e = conf_entry_u64(entry, 1, UINTPTR_MAX, ret, r->err);
+	if (!e && (r->first_id == 0 || *ret < r->first_id))
+		r->first_id = *ret;
 	if (!e && find_id(r, *ret))
 		return conf_entry_error(entry, r->err,
 					"a buffer of that id is still there");
@@ -235,8 +241,11 @@ static int alloc_for(struct replay *r, const struct trace_event *event,
 		     struct heap_request *req)
 {
 	struct buffer *buffer = NULL;
-	int e = heap_alloc(heap, req, &buffer);
+	int e;
 
+	if (r->counts->n_allocs == 0)
+		lab_table_begin(r->out, r->node);
+	e = heap_alloc(heap, req, &buffer);
 	if (e < 0)
 		return err_trace(e);
 	e = add_row(r, event, set, req, buffer);
@@ -274,13 +283,14 @@ static int on_alloc(struct replay *r, const struct trace_event *event)
 }
 
 static int find_buffer(struct replay *r, const struct trace_event *event,
-		       struct id_slot **ret)
+		       struct id_slot **ret, uint64_t *ret_id)
 {
 	uint64_t id = 0;
 	int e = trace_need_u64(event, "id", UINTPTR_MAX, &id, r->err);
 
 	if (e)
 		return e;
+	*ret_id = id;
 	*ret = id ? find_id(r, id) : NULL;
 	if (!*ret)
 		r->counts->n_unknown++;
@@ -291,23 +301,32 @@ static int on_take(struct replay *r, const struct trace_event *event)
 {
 	static const char *const keys[] = {"id", "heap", "uid", NULL};
 	struct id_slot *slot;
+	uint64_t id;
 	int e = trace_only(event, keys, r->err);
 
 	if (!e)
-		e = find_buffer(r, event, &slot);
-	if (!e && slot && slot->buffer->state == BUFFER_PARKED)
-		heap_take_parked(slot->buffer->heap, slot->buffer);
-	return e;
+		e = find_buffer(r, event, &slot, &id);
+	if (e)
+		return e;
+	/* Ids rise: a smaller one was parked before the trace began. */
+	if (!slot && (r->first_id == 0 || id < r->first_id))
+		r->counts->n_missing++;
+	if (!slot || slot->buffer->state != BUFFER_PARKED)
+		return 0;
+	r->counts->n_taken++;
+	heap_take_parked(slot->buffer->heap, slot->buffer);
+	return 0;
 }
 
 static int on_release(struct replay *r, const struct trace_event *event)
 {
 	static const char *const keys[] = {"id", NULL};
 	struct id_slot *slot;
+	uint64_t id;
 	int e = trace_only(event, keys, r->err);
 
 	if (!e)
-		e = find_buffer(r, event, &slot);
+		e = find_buffer(r, event, &slot, &id);
 	if (!e && slot && slot->buffer->state == BUFFER_LIVE)
 		heap_release(slot->buffer->heap, slot->buffer);
 	return e;
@@ -323,6 +342,7 @@ static int on_finish(struct replay *r, const struct trace_event *event)
 	};
 	const struct conf_entry *entry;
 	struct id_slot *slot;
+	uint64_t id;
 	struct buffer *buffer;
 	unsigned int how;
 	int e = trace_only(event, keys, r->err);
@@ -333,7 +353,7 @@ static int on_finish(struct replay *r, const struct trace_event *event)
 		e = conf_entry_enum(entry, names, ARRAY_SIZE(names), &how,
 				    r->err);
 	if (!e)
-		e = find_buffer(r, event, &slot);
+		e = find_buffer(r, event, &slot, &id);
 	if (e || !slot || slot->buffer->state != BUFFER_RELEASED)
 		return e;
 	buffer = slot->buffer;

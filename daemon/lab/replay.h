@@ -17,9 +17,12 @@
 /* How the replay went beside the record. */
 struct replay_counts {
 	uint64_t n_allocs;
-	uint64_t n_same;      /* the same outcome and composition */
+	uint64_t n_compared;  /* of them, those whose result is recorded */
+	uint64_t n_same;      /* of these, with that outcome and composition */
 	uint64_t n_same_time; /* of them, with the same spent_ns */
-	uint64_t n_unknown;   /* release or finish of an id not in the trace */
+	uint64_t n_unknown; /* events of an id that the replay does not have */
+	uint64_t n_taken;   /* parked buffers taken whole */
+	uint64_t n_missing; /* taken, but older than the trace: not replayed */
 };
 
 /**

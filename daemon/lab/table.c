@@ -35,6 +35,15 @@ int lab_table_alloc_vmstat(struct lab_table *table)
 	return table->vmstat ? 0 : err_raise(-ENOMEM);
 }
 
+void lab_table_begin(struct lab_table *table, const struct node *node)
+{
+	struct node_page_counts counts;
+
+	node_page_counts(node, &counts);
+	table->free_before_bytes =
+		counts.free_pages * node_params(node)->page_size_bytes;
+}
+
 void lab_table_fini(struct lab_table *table)
 {
 	free(table->rows);

@@ -17,6 +17,8 @@
 #define LAB_NAME_BYTES 64u
 #define LAB_HEAPS_MAX  16u /* of one trace */
 
+struct node;
+
 struct lab_row {
 	uint32_t set;
 	uint32_t n;
@@ -71,6 +73,9 @@ struct lab_summary {
 struct lab_row *lab_table_add(struct lab_table *table);
 /* Room for the counters. Return: 0 or -ENOMEM. */
 int lab_table_alloc_vmstat(struct lab_table *table) _must_check_;
+
+/* The first allocation comes: how much is free. */
+void lab_table_begin(struct lab_table *table, const struct node *node);
 
 void lab_table_fini(struct lab_table *table);
 

@@ -90,5 +90,62 @@ END
 	}
 }
 
+# record FILE: the trace of three buffers of 1 MiB.
+record() {
+	"$ctl" trace record "$1" >/dev/null 2>&1 &
+	recorder=$!
+	n=0
+	until grep -q '^node' "$1" 2>/dev/null; do
+		n=$((n + 1))
+		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
+		"$ctl" heaps >/dev/null
+	done
+	# Each is parked before the next one comes.
+	for i in 1 2 3; do
+		"$ctl" alloc 1M --json >/dev/null
+		until [ "$(grep -c ' finish ' "$1")" -ge "$i" ]; do
+			n=$((n + 1))
+			[ "$n" -lt 1000 ] || { echo "no finish"; exit 1; }
+			"$ctl" heaps >/dev/null
+		done
+	done
+	kill "$recorder"
+	wait "$recorder" || true
+}
+
+# What was parked before the trace is not in it; after a shrink nothing is.
+warm() {
+	printf '[node]\nsize = 64M\n' >"$dir/d.conf"
+	"$daemon" --config "$dir/d.conf" --socket "$DMAHEAP_SOCKET" \
+		>"$dir/log" 2>&1 &
+	daemon_pid=$!
+	"$ctl" wait --timeout 10
+	"$ctl" alloc 1M >/dev/null
+	n=0
+	until "$ctl" stats --json | grep -q '"parked_bytes": *[1-9]'; do
+		n=$((n + 1))
+		[ "$n" -lt 1000 ] || { echo "nothing is parked"; exit 1; }
+	done
+	record "$dir/warm.trace"
+	"$ctl" shrink >/dev/null
+	record "$dir/shrunk.trace"
+	"$ctl" stop >/dev/null
+	wait "$daemon_pid" || true
+	daemon_pid=
+	got=0
+	"$lab" replay "$dir/warm.trace" >"$dir/out" 2>&1 || got=$?
+	if [ "$got" != 1 ] || ! grep -q '3 of 3 allocations took' "$dir/out"; then
+		echo "FAILED: a warm daemon's trace gives exit status $got"
+		cat "$dir/warm.trace" "$dir/out"
+		return 1
+	fi
+	"$lab" replay "$dir/shrunk.trace" 2>&1 | grep -q '^1 allocations; 1 as' || {
+		echo "FAILED: a trace after a shrink is not replayed"
+		cat "$dir/shrunk.trace"
+		return 1
+	}
+}
+
 replay wall
 replay event
+warm

@@ -53,8 +53,13 @@ static void a_trace_is_run_again(void)
 	CU_ASSERT_EQUAL(replay(text, &table, &counts, &none, &err), 0);
 	CU_ASSERT_STRING_EQUAL(err.text, "");
 	CU_ASSERT_EQUAL(counts.n_allocs, 5);
+	CU_ASSERT_EQUAL(counts.n_compared, 5);
 	CU_ASSERT_EQUAL(counts.n_same, 5);
 	CU_ASSERT_EQUAL(counts.n_unknown, 0);
+	CU_ASSERT_EQUAL(counts.n_taken, 1);
+	CU_ASSERT_EQUAL(counts.n_missing, 0);
+	CU_ASSERT_TRUE(table.free_before_bytes > 0);
+	CU_ASSERT_TRUE(table.free_before_bytes <= table.node_bytes);
 	CU_ASSERT_EQUAL(table.n_rows, 5);
 	CU_ASSERT_EQUAL(table.rows[2].composition[8], 1);
 	CU_ASSERT_EQUAL(table.rows[3].composition[4], 2);
@@ -83,6 +88,30 @@ static void another_policy_shows_what_would_have_been(void)
 	T_REQUIRE(table.n_rows == 1);
 	CU_ASSERT_EQUAL(table.rows[0].composition[0], 512);
 	CU_ASSERT_STRING_EQUAL(table.policy, "0-only");
+	lab_table_fini(&table);
+}
+
+static void what_was_parked_before_the_trace_is_missing(void)
+{
+	static const char text[] = HEAD
+		"1000 take id=3 heap=system uid=7\n"
+		"2000 alloc id=5 heap=system uid=7 size=999999999 status=0\n"
+		"3000 release id=5\n3000 finish id=5 how=park\n"
+		"4000 take id=5 heap=system uid=7\n"
+		"5000 take id=4 heap=system uid=7\n"
+		"6000 alloc id=6 heap=system uid=7 size=4096\n";
+	struct replay_counts counts;
+	struct lab_table table;
+	struct conf_error err;
+
+	CU_ASSERT_EQUAL(replay(text, &table, &counts, &none, &err), 0);
+	CU_ASSERT_EQUAL(counts.n_missing, 2);
+	/* 5 is in the trace; it is the replay that did not get it. */
+	CU_ASSERT_EQUAL(counts.n_unknown, 5);
+	CU_ASSERT_EQUAL(counts.n_taken, 0);
+	CU_ASSERT_EQUAL(counts.n_allocs, 2);
+	CU_ASSERT_EQUAL(counts.n_compared, 1);
+	CU_ASSERT_EQUAL(counts.n_same, 0);
 	lab_table_fini(&table);
 }
 
@@ -212,6 +241,8 @@ int main(int argc, char **argv)
 		{"a trace is run again", a_trace_is_run_again},
 		{"another policy shows what would have been",
 		 another_policy_shows_what_would_have_been},
+		{"what was parked before the trace is missing",
+		 what_was_parked_before_the_trace_is_missing},
 		{"what the record could not get is given back",
 		 what_the_record_could_not_get_is_given_back},
 		{"nonsense is refused with line and reason",
