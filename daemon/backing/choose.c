@@ -34,9 +34,9 @@ static void manage_thp(struct backing *b, const struct backing_params *params,
 			 "folio: manage_thp = yes needs root");
 		return;
 	}
-	if (thp_new(&b->thp, params->thp_state_file, reason))
+	if (!b->thp && thp_new(&b->thp, params->thp_state_file, reason))
 		b->thp = NULL;
-	else
+	if (b->thp)
 		(void)thp_enable(b->thp, wanted);
 }
 
@@ -68,11 +68,16 @@ static bool folio_works(struct backing *b, const struct backing_params *params,
 	return false;
 }
 
-static void collapse_or_plain(struct backing *b)
+static void collapse_or_plain(struct backing *b,
+			      const struct backing_params *params)
 {
-	char why[SELFTEST_REASON_BYTES];
+	char why[SELFTEST_REASON_BYTES], managed[BACKING_REASON_BYTES];
 
 	b->collapse_works = selftest_collapse(why);
+	if (!b->collapse_works && params->manage_thp) {
+		manage_thp(b, params, 1u << THP_ORDER_MAX, managed);
+		b->collapse_works = selftest_collapse(why);
+	}
 	b->in_force = b->collapse_works ? BACKING_COLLAPSE : BACKING_PLAIN;
 	if (!b->collapse_works && !b->reason[0])
 		snprintf(b->reason, sizeof(b->reason), "%s", why);
@@ -89,7 +94,7 @@ void choose_backing(struct backing *b, const struct backing_params *params)
 		b->in_force = BACKING_PLAIN;
 		break;
 	case BACKING_HUGETLB:
-		collapse_or_plain(b);
+		collapse_or_plain(b, params);
 		if (hugetlb_n_pages() > 0)
 			b->in_force = BACKING_HUGETLB;
 		else
@@ -102,10 +107,10 @@ void choose_backing(struct backing *b, const struct backing_params *params)
 		if (folio_works(b, params, b->reason))
 			b->in_force = BACKING_FOLIO;
 		else
-			collapse_or_plain(b);
+			collapse_or_plain(b, params);
 		break;
 	case BACKING_COLLAPSE:
-		collapse_or_plain(b);
+		collapse_or_plain(b, params);
 		break;
 	}
 }

@@ -26,6 +26,14 @@ static const char TAKEN[] = "the free hugetlb pages were taken meanwhile";
 static const char SMALLER_FOLIOS[] = "part of it came in smaller folios";
 static const char NO_HUGE[] = "no free 2 MiB block for part of it";
 
+/* A switch may have been changed since it worked. */
+static const char *why_lesser(void)
+{
+	const struct thp_hindrance *h = thp_collapse_hindrance();
+
+	return h ? h->what : NO_HUGE;
+}
+
 /* The kind for this buffer, and why not the one in force. */
 static enum backing_kind choose_kind(const struct backing *b,
 				     const struct making *m,
@@ -172,8 +180,8 @@ static int fill(struct backing_buffer *bb, struct making *m,
 	if (r)
 		return explain(m, r, error);
 	bb->done_bytes += piece.len_bytes;
-	if (lesser)
-		m->reason = NO_HUGE;
+	if (lesser && !bb->lesser)
+		m->reason = why_lesser();
 	bb->lesser |= lesser;
 	m->any_huge |= !lesser && piece.len_bytes >= FILL_HUGE_BYTES;
 	return 0;

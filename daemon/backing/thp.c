@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,27 +106,33 @@ uint32_t thp_known_orders(void)
 	return mask;
 }
 
+#define SWITCH_ALL  DIR "shmem_enabled"
+#define SWITCH_2MIB DIR "hugepages-2048kB/shmem_enabled"
+
 const struct thp_hindrance *thp_collapse_hindrance(void)
 {
-	static const struct {
-		const char *path, *value;
-		struct thp_hindrance hindrance;
-	} all[] = {
-		{DIR "shmem_enabled",
-		 "deny",
-		 {"shmem_enabled is deny",
-		  "echo never > " DIR "shmem_enabled"}},
-		{DIR "hugepages-2048kB/shmem_enabled",
-		 "never",
-		 {"hugepages-2048kB/shmem_enabled is never",
-		  "echo inherit > " DIR "hugepages-2048kB/shmem_enabled"}},
-	};
-	char value[VALUE_BYTES];
+	static const struct thp_hindrance disabled =
+		{"whoever started this process has set PR_SET_THP_DISABLE", ""};
+	static const struct thp_hindrance deny = {"shmem_enabled is deny",
+						  "echo never > " SWITCH_ALL};
+	static const struct thp_hindrance never =
+		{"hugepages-2048kB/shmem_enabled is never",
+		 "echo inherit > " SWITCH_2MIB};
+	static const struct thp_hindrance force =
+		{"shmem_enabled is force, hugepages-2048kB's is not inherit",
+		 "echo inherit > " SWITCH_2MIB};
+	char all[VALUE_BYTES] = "", two_mib[VALUE_BYTES] = "inherit";
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (read_switch(all[i].path, value) &&
-		    strcmp(value, all[i].value) == 0)
-			return &all[i].hindrance;
+	(void)read_switch(SWITCH_ALL, all);
+	(void)read_switch(SWITCH_2MIB, two_mib);
+	if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
+		return &disabled;
+	if (strcmp(all, "deny") == 0)
+		return &deny;
+	if (strcmp(two_mib, "never") == 0)
+		return &never;
+	if (strcmp(all, "force") == 0 && strcmp(two_mib, "inherit") != 0)
+		return &force;
 	return NULL;
 }
 

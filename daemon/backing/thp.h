@@ -35,13 +35,13 @@ static inline uint64_t thp_bytes(unsigned int order)
 	return KIB(4) << order;
 }
 
-/* A switch that keeps MADV_COLLAPSE from working. */
+/* A setting that keeps MADV_COLLAPSE from working. */
 struct thp_hindrance {
-	const char *what;    /* "NAME is VALUE" */
-	const char *command; /* for a shell of root's: mends it */
+	const char *what;
+	const char *command; /* for a shell of root's: mends it; "": none */
 };
 
-/* Return: the one that is so set, or NULL. */
+/* Return: the first that does, static, or NULL. Any thread. */
 const struct thp_hindrance *thp_collapse_hindrance(void);
 
 /* Return: folios of @order that memfds got, or failed to get, so far on this

@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backing/fill.h"
 #include "backing/hugetlb.h"
+#include "backing/probe.h"
 #include "backing/selftest.h"
 #include "backing/thp.h"
 #include "harness.h"
@@ -207,38 +209,119 @@ static void collapse_gives_folios_of_order_9(void)
 	harness_stop(&h);
 }
 
-static void collapse_works_unless_the_switch_forbids_it(void)
+#define THP_DIR     "/sys/kernel/mm/transparent_hugepage/"
+#define SWITCH_ALL  THP_DIR "shmem_enabled"
+#define SWITCH_2MIB THP_DIR "hugepages-2048kB/shmem_enabled"
+
+static void expect_collapse(bool manage_thp, enum backing_kind got,
+			    const char *reason)
 {
-	static const char path[] = "/sys/kernel/mm/transparent_hugepage/"
-				   "hugepages-2048kB/shmem_enabled";
-	static const struct {
-		const char *value;
-		enum backing_kind got;
-	} cases[] = {
-		{"inherit", BACKING_COLLAPSE},     {"advise", BACKING_COLLAPSE},
-		{"within_size", BACKING_COLLAPSE}, {"always", BACKING_COLLAPSE},
-		{"never", BACKING_PLAIN},
-	};
-	struct settings_guard guard;
 	struct backing_params params;
 	struct backing_stats stats;
 	struct harness h;
 
-	settings_guard(&guard, (const char *const[]){path, NULL});
+	harness_params(&h, &params);
+	params.mode = BACKING_COLLAPSE;
+	params.manage_thp = manage_thp;
+	params.thp_state_file = state_file;
+	harness_start(&h, &params);
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(4)));
+	CU_ASSERT_EQUAL(h.info.got, got);
+	backing_get_stats(h.b, &stats);
+	CU_ASSERT_PTR_NOT_NULL(strstr(stats.reason, reason));
+	harness_stop(&h);
+}
+
+static const char *collapse_command(void)
+{
+	static struct probe_fact facts[PROBE_FACTS_MAX];
+	unsigned int n = backing_probe(facts, MASK_840);
+
+	for (unsigned int i = 0; i < n; i++)
+		if (strcmp(facts[i].name, "collapse") == 0)
+			return facts[i].command;
+	return "";
+}
+
+static void collapse_works_unless_a_switch_forbids_it(void)
+{
+	static const struct {
+		const char *all, *two_mib;
+		const char *reason, *command; /* NULL: it works */
+	} cases[] = {
+		{"never", "inherit", NULL, NULL},
+		{"never", "advise", NULL, NULL},
+		{"never", "within_size", NULL, NULL},
+		{"never", "always", NULL, NULL},
+		{"force", "inherit", NULL, NULL},
+		{"never", "never", "2048kB/shmem_enabled is never",
+		 "echo inherit > " SWITCH_2MIB},
+		{"deny", "inherit", "shmem_enabled is deny",
+		 "echo never > " SWITCH_ALL},
+	};
+	struct settings_guard guard;
+
+	settings_guard(&guard,
+		       (const char *const[]){SWITCH_ALL, SWITCH_2MIB, NULL});
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		CU_ASSERT_TRUE(settings_write(path, cases[i].value));
-		harness_params(&h, &params);
-		params.mode = BACKING_COLLAPSE;
-		harness_start(&h, &params);
-		CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(4)));
-		CU_ASSERT_EQUAL(h.info.got, cases[i].got);
-		backing_get_stats(h.b, &stats);
-		CU_ASSERT_EQUAL(strstr(stats.reason,
-				       "hugepages-2048kB/"
-				       "shmem_enabled is never") != NULL,
-				cases[i].got == BACKING_PLAIN);
-		harness_stop(&h);
+		CU_ASSERT_TRUE(settings_write(SWITCH_ALL, "never"));
+		CU_ASSERT_TRUE(settings_write(SWITCH_2MIB, cases[i].two_mib));
+		CU_ASSERT_TRUE(settings_write(SWITCH_ALL, cases[i].all));
+		if (!cases[i].reason) {
+			expect_collapse(false, BACKING_COLLAPSE, "");
+			continue;
+		}
+		expect_collapse(false, BACKING_PLAIN, cases[i].reason);
+		CU_ASSERT_STRING_EQUAL(collapse_command(), cases[i].command);
 	}
+	settings_restore(&guard);
+}
+
+/* Only between the two writes can the kernel be asked for this. */
+static void a_switch_that_force_makes_useless_is_named(void)
+{
+	struct settings_guard guard;
+
+	settings_guard(&guard,
+		       (const char *const[]){SWITCH_2MIB, SWITCH_ALL, NULL});
+	CU_ASSERT_TRUE(settings_write(SWITCH_2MIB, "inherit"));
+	CU_ASSERT_TRUE(settings_write(SWITCH_ALL, "force"));
+	if (settings_write(SWITCH_2MIB, "advise"))
+		expect_collapse(false, BACKING_PLAIN, "shmem_enabled is force");
+	settings_restore(&guard);
+}
+
+static void a_process_without_huge_pages_is_told_so(void)
+{
+	T_REQUIRE(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
+	expect_collapse(false, BACKING_PLAIN, "PR_SET_THP_DISABLE");
+	T_REQUIRE(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0) == 0);
+}
+
+static void manage_thp_opens_the_switch_that_collapse_needs(void)
+{
+	struct settings_guard guard;
+
+	settings_guard(&guard, (const char *const[]){SWITCH_2MIB, NULL});
+	CU_ASSERT_TRUE(settings_write(SWITCH_2MIB, "never"));
+	expect_collapse(true, BACKING_COLLAPSE, "");
+	/* And it is back. */
+	expect_collapse(false, BACKING_PLAIN, "is never");
+	settings_restore(&guard);
+}
+
+static void a_switch_changed_while_it_runs_is_the_reason(void)
+{
+	struct settings_guard guard;
+	struct harness h;
+
+	settings_guard(&guard, (const char *const[]){SWITCH_2MIB, NULL});
+	harness_start(&h, NULL);
+	CU_ASSERT_TRUE(settings_write(SWITCH_2MIB, "never"));
+	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(10)));
+	CU_ASSERT_EQUAL(h.info.got, BACKING_PLAIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.info.reason, "is never"));
+	harness_stop(&h);
 	settings_restore(&guard);
 }
 
@@ -435,8 +518,16 @@ int main(int argc, char **argv)
 		 a_mixed_composition_is_made_run_by_run},
 		{"collapse gives folios of order 9",
 		 collapse_gives_folios_of_order_9},
-		{"collapse works unless the switch forbids it",
-		 collapse_works_unless_the_switch_forbids_it},
+		{"collapse works unless a switch forbids it",
+		 collapse_works_unless_a_switch_forbids_it},
+		{"a switch that force makes useless is named",
+		 a_switch_that_force_makes_useless_is_named},
+		{"a process without huge pages is told so",
+		 a_process_without_huge_pages_is_told_so},
+		{"manage_thp opens the switch that collapse needs",
+		 manage_thp_opens_the_switch_that_collapse_needs},
+		{"a switch changed while it runs is the reason",
+		 a_switch_changed_while_it_runs_is_the_reason},
 		{"a parked buffer of small pages is collapsed",
 		 a_parked_buffer_of_small_pages_is_collapsed},
 		{"manage_thp restores the switches",
