@@ -228,6 +228,8 @@ static void expect_collapse(bool manage_thp, enum backing_kind got,
 	CU_ASSERT_PTR_NOT_NULL(harness_make(&h, MIB(4)));
 	CU_ASSERT_EQUAL(h.info.got, got);
 	backing_get_stats(h.b, &stats);
+	if (h.info.got != got)
+		printf("\n  %s; %s", h.info.reason, stats.reason);
 	CU_ASSERT_PTR_NOT_NULL(strstr(stats.reason, reason));
 	harness_stop(&h);
 }
