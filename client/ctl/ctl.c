@@ -53,9 +53,20 @@ const char *ctl_printable(const char *text)
 	return buffer;
 }
 
+/* Who named the path may not be who reads this: it says where it came from. */
+static int fail_named(const char *path, const char *by, int r)
+{
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return ctl_fail("no dmaheapd at %s, which %s names: %s (start "
+				"one with dmaheapd --socket %s)",
+				path, by, strerror(-r), path);
+	return ctl_fail("%s, which %s names: %s", path, by, strerror(-r));
+}
+
 int ctl_connect(struct ctl *ctl)
 {
 	const char *named = getenv("DMAHEAP_SOCKET");
+	const char *refusal;
 	int r;
 
 	if (ctl->dh)
@@ -63,10 +74,14 @@ int ctl_connect(struct ctl *ctl)
 	r = dmaheap_connect(&ctl->dh, ctl->socket_path);
 	if (r == 0)
 		return CTL_OK;
+	refusal = dmaheap_connect_error();
+	if (*refusal)
+		return ctl_fail("the daemon refuses the connection: %s (%s)",
+				ctl_printable(refusal), strerror(-r));
 	if (ctl->socket_path)
-		named = ctl->socket_path;
+		return fail_named(ctl->socket_path, "--socket", r);
 	if (named && *named)
-		return ctl_fail("%s: %s", named, strerror(-r));
+		return fail_named(named, "DMAHEAP_SOCKET", r);
 	return ctl_fail("no dmaheapd to talk to: %s (start one, or name its "
 			"socket with --socket or DMAHEAP_SOCKET)",
 			strerror(-r));

@@ -11,6 +11,11 @@ _public_ int dmaheap_connect(struct dmaheap **ret, const char *socket_path)
 	return handle_new(ret, socket_path);
 }
 
+_public_ const char *dmaheap_connect_error(void)
+{
+	return handle_refusal();
+}
+
 _public_ const char *dmaheap_socket_path(const struct dmaheap *dh)
 {
 	return dh->path;

@@ -17,6 +17,9 @@
 #define BACK_OFF_MIN_NS (10 * NSEC_PER_MSEC)
 #define BACK_OFF_MAX_NS (500 * NSEC_PER_MSEC)
 
+/* What the daemon said to this thread's last HELLO, if that was refused. */
+static _Thread_local char refusal[DMAHEAP_ERROR_TEXT_MAX_BYTES];
+
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -163,7 +166,9 @@ static int say_hello(struct dmaheap *dh)
 		wire_close_fds(&reply);
 		return -EPROTO;
 	}
-	if (reply.status == 0) {
+	if (reply.status != 0) {
+		wire_error_text(&reply, refusal, sizeof(refusal));
+	} else {
 		memcpy(&dh->hello, reply.payload, sizeof(dh->hello));
 		dh->hello.daemon_version[DMAHEAP_NAME_MAX_BYTES - 1] = '\0';
 	}
@@ -195,6 +200,7 @@ static int connect_once(struct dmaheap *dh)
 {
 	int fd = -1, r;
 
+	refusal[0] = '\0';
 	r = socket_open(dh->path, dh->place, &fd);
 	return r ? r : begin(dh, fd);
 }
@@ -267,11 +273,17 @@ int handle_request(struct dmaheap *dh, const struct wire_request *req,
 	}
 }
 
+const char *handle_refusal(void)
+{
+	return refusal;
+}
+
 int handle_new(struct dmaheap **ret, const char *path)
 {
 	struct dmaheap *dh = calloc(1, sizeof(*dh));
 	int fd = -1, r;
 
+	refusal[0] = '\0';
 	if (!dh)
 		return -ENOMEM;
 	pthread_mutex_init(&dh->lock, NULL);

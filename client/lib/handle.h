@@ -58,6 +58,9 @@ struct dmaheap {
  */
 int handle_new(struct dmaheap **ret, const char *path) _must_check_;
 
+/* Return: why the daemon refused this thread's last attempt; "": it did not. */
+const char *handle_refusal(void);
+
 /* Return: NULL, always. @dh may be NULL. */
 struct dmaheap *handle_free(struct dmaheap *dh);
 

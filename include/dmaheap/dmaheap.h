@@ -56,6 +56,15 @@ struct dmaheap;
 int dmaheap_connect(struct dmaheap **ret, const char *socket_path);
 
 /**
+ * dmaheap_connect_error() - why the daemon refused
+ *
+ * Return: the daemon's sentence, if it refused this thread's last attempt to
+ * connect (dmaheap_connect(), or a request that connects again), for example
+ * with -EDQUOT; else "". It stays until the thread's next attempt.
+ */
+const char *dmaheap_connect_error(void);
+
+/**
  * dmaheap_socket_path() - which daemon this is
  *
  * Return: the socket that dmaheap_connect() was given or found, which stays

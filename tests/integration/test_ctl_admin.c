@@ -374,6 +374,35 @@ static void top_heeds_its_keys_while_the_daemon_is_away(void)
 	CU_ASSERT_TRUE(daemon_stop(&other));
 }
 
+static void a_failing_connection_says_what_to_do(void)
+{
+	struct daemon_options options = {.config =
+						 "[quota]\nconnections = 1\n"};
+	struct daemon other;
+	struct dmaheap *dh;
+	char line[256];
+	struct daemon real = it_daemon;
+
+	CU_ASSERT_EQUAL(ctl("stats --socket /nowhere/s"), 1);
+	CU_ASSERT(ctl_complained("no dmaheapd at /nowhere/s, which --socket "
+				 "names: "));
+	CU_ASSERT(ctl_complained("dmaheapd --socket /nowhere/s)"));
+	snprintf(it_daemon.socket, sizeof(it_daemon.socket), "/nowhere/else");
+	CU_ASSERT_EQUAL(ctl("stats"), 1);
+	CU_ASSERT(ctl_complained("/nowhere/else, which DMAHEAP_SOCKET names"));
+	it_daemon = real;
+
+	T_REQUIRE(daemon_start(&other, &options));
+	T_REQUIRE(dmaheap_connect(&dh, other.socket) == 0);
+	CU_ASSERT_STRING_EQUAL(dmaheap_connect_error(), "");
+	snprintf(line, sizeof(line), "stats --socket %s", other.socket);
+	CU_ASSERT_EQUAL(ctl(line), 1);
+	CU_ASSERT(ctl_complained("the daemon refuses the connection: "));
+	CU_ASSERT(ctl_complained("([quota] connections)"));
+	dmaheap_close(dh);
+	CU_ASSERT_TRUE(daemon_stop(&other));
+}
+
 static void doctor_needs_no_daemon(void)
 {
 	json_t *json, *fact;
@@ -442,6 +471,8 @@ int main(int argc, char **argv)
 		{"top heeds its keys while the daemon is away",
 		 top_heeds_its_keys_while_the_daemon_is_away},
 		{"doctor needs no daemon", doctor_needs_no_daemon},
+		{"a failing connection says what to do",
+		 a_failing_connection_says_what_to_do},
 		{"stop waits until it is gone", stop_waits_until_it_is_gone},
 		CU_TEST_INFO_NULL,
 	};
