@@ -59,6 +59,13 @@ void report_survivors(struct report *report, pid_t program_pid);
 size_t report_n_leaks(struct report *report);
 
 /**
+ * report_check() - whether report_write() will be able to
+ *
+ * Nothing is left there. Return: 0 or a negated errno.
+ */
+int report_check(const char *path);
+
+/**
  * report_write() - write the file
  * @wait_status: the program's, as of waitpid()
  *

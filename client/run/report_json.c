@@ -204,6 +204,36 @@ static bool is_replaceable(const char *path)
 	return stat(path, &st) || S_ISREG(st.st_mode);
 }
 
+/* Beside the file, so that it can be renamed; or what cannot be replaced. */
+static int temporary_path(char ret[PATH_MAX], const char *path)
+{
+	int n = is_replaceable(path)
+			? snprintf(ret, PATH_MAX, "%s.%d", path, (int)getpid())
+			: snprintf(ret, PATH_MAX, "%s", path);
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int report_check(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char temporary[PATH_MAX];
+	struct stat st;
+	int r = temporary_path(temporary, path);
+
+	if (r)
+		return r;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	/* To open a pipe would wait for its reader. */
+	if (strcmp(temporary, path) == 0)
+		return access(path, W_OK) ? -errno : 0;
+	fd = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || unlink(temporary))
+		return -errno;
+	return 0;
+}
+
 static int write_to(const char *path, const json_t *json)
 {
 	_cleanup_(fd_closep) int fd =
@@ -220,13 +250,10 @@ int report_write(struct report *report, const char *path, int wait_status)
 {
 	char temporary[PATH_MAX];
 	json_t *json;
-	int r;
+	int r = temporary_path(temporary, path);
 
-	if (!is_replaceable(path))
-		(void)snprintf(temporary, sizeof(temporary), "%s", path);
-	else if (snprintf(temporary, sizeof(temporary), "%s.%d", path,
-			  (int)getpid()) >= PATH_MAX)
-		return -ENAMETOOLONG;
+	if (r)
+		return r;
 	(void)pthread_mutex_lock(&report->lock);
 	json = whole(report, wait_status);
 	(void)pthread_mutex_unlock(&report->lock);

@@ -42,6 +42,7 @@ struct supervisor {
 	int daemon_pidfd; /* -1: gone, or not visible */
 	bool program_ended;
 	bool launcher_told;
+	bool report_failed; /* said so */
 	int wait_status;
 };
 
@@ -170,11 +171,24 @@ static void watch_daemon(struct supervisor *s)
 	s->daemon_pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
+/* Before the program runs for hours, and then for nothing. */
+static int check_report(const char *path)
+{
+	int r = path ? report_check(path) : 0;
+
+	if (r)
+		run_message("--report %s: %s", path, strerror(-r));
+	return r;
+}
+
 static int prepare(struct supervisor *s)
 {
 	const struct options *o = s->options;
 	int r;
 
+	r = check_report(o->report_path);
+	if (r)
+		return r;
 	r = workdir_make(&s->workdir);
 	if (r) {
 		run_message("no private directory can be made in "
@@ -315,8 +329,9 @@ static void write_report(struct supervisor *s)
 	if (!path || !s->run.report)
 		return;
 	r = report_write(s->run.report, path, s->wait_status);
-	if (r)
+	if (r && !s->report_failed)
 		run_message("--report %s: %s", path, strerror(-r));
+	s->report_failed = r != 0;
 }
 
 static void program_ended(struct supervisor *s, int status)

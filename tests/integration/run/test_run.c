@@ -413,10 +413,60 @@ static void the_report_lists_allocations_and_stalls(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"exit_status\": 0"));
 	close(fd);
 	unlink(path);
-	run_words(&c, WORDS("--report", "/nonexistent/report"), WORDS("alloc"),
-		  NULL);
+}
+
+static void a_report_that_cannot_be_written_is_told_before_the_program(void)
+{
+	static const struct {
+		const char *path, *says;
+	} bad[] = {
+		{"/nonexistent/report",
+		 "dmaheap-run: --report /nonexistent/report: No such file or "
+		 "directory\n"},
+		{"/tmp", "dmaheap-run: --report /tmp: Is a directory\n"},
+	};
+	struct command c;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		command_run(&c,
+			    WORDS(RUN_DOUBLE, "--report", bad[i].path, "echo",
+				  "it ran"),
+			    NULL);
+		expect_status(&c, 1);
+		CU_ASSERT_STRING_EQUAL(c.out, "");
+		CU_ASSERT_STRING_EQUAL(c.err, bad[i].says);
+		command_end(&c);
+	}
+}
+
+/* Found out only when it is written: one line, and the program's status. */
+static void a_report_that_fails_later_is_told_once(void)
+{
+	struct command c;
+
+	command_run(&c, WORDS(RUN_DOUBLE, "--report", "/dev/full", "true"),
+		    NULL);
 	expect_status(&c, 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "--report /nonexistent/report"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.err, "--report /dev/full: "));
+	CU_ASSERT_PTR_EQUAL(strchr(c.err, '\n'), c.err + strlen(c.err) - 1);
+	command_end(&c);
+}
+
+static void a_report_leaves_nothing_else_behind(void)
+{
+	char dir[] = "/tmp/dmaheap-test-XXXXXX";
+	struct command c;
+
+	T_REQUIRE(mkdtemp(dir));
+	command_run(&c,
+		    WORDS("sh", "-c",
+			  "cd \"$0\" && " RUN_DOUBLE
+			  " --report r ls -A && ls -A && rm r && cd / && "
+			  "rmdir \"$0\"",
+			  dir),
+		    NULL);
+	expect_status(&c, 0);
+	CU_ASSERT_STRING_EQUAL(c.out, "r\n");
 	command_end(&c);
 }
 
@@ -473,6 +523,12 @@ int main(int argc, char **argv)
 		{"leaks fail only when asked", leaks_fail_only_when_asked},
 		{"the report lists allocations and stalls",
 		 the_report_lists_allocations_and_stalls},
+		{"a report that cannot be written is told before the program",
+		 a_report_that_cannot_be_written_is_told_before_the_program},
+		{"a report that fails later is told once",
+		 a_report_that_fails_later_is_told_once},
+		{"a report leaves nothing else behind",
+		 a_report_leaves_nothing_else_behind},
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {
