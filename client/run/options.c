@@ -16,13 +16,13 @@ static const char usage[] =
 	"  --private         a daemon of its own, also when one is running\n"
 	"  --config FILE     the private daemon's configuration\n"
 	"  --policy NAME     its order policy, 840-high, 840-mid, 800 ...\n"
-	"  --node DIR        its node: a snapshot's directory\n"
+	"  --node SNAPSHOT   its node: a snapshot's directory or shipped name\n"
 	"  --inject SPEC     stall=80ms, fail-nth=N, fail-rate=P, errno=NAME,\n"
 	"                    count=N, heap=NAME; several with commas\n"
 	"  --strict          more of a dma-buf's refusals, at a cost per call\n"
 	"  --report FILE     writes what was allocated, as JSON\n"
 	"  --fail-on leak    exit status 1 when buffers are left at the end\n"
-	"  --help, --version\n"
+	"  --help (-h), --version\n"
 	"The last four of the daemon's options imply --private.\n"
 	"Exit status: the program's; 1 failed before it, 2 usage, 126 it "
 	"cannot\n"
@@ -114,7 +114,9 @@ static bool inject_key(const struct inject_parse *p, const char *key,
 
 	if (strcmp(key, "stall") == 0)
 		return parse_stall(value, &req->stall_ms) ||
-		       bad(p, key, value, "wants 1ms to 3600s, as 80ms or 2s");
+		       bad(p, key, value,
+			   "wants a whole number of ms or s, 1ms to 3600s, "
+			   "as 80ms or 2s");
 	if (strcmp(key, "fail-nth") == 0)
 		return parse_count(value, &req->fail_nth) ||
 		       bad(p, key, value, "wants a number from 1");
@@ -179,8 +181,8 @@ enum option_number {
 	OPT_STRICT,
 	OPT_REPORT,
 	OPT_FAIL_ON,
-	OPT_HELP,
 	OPT_VERSION,
+	OPT_HELP = 'h',
 };
 
 static const struct option longopts[] = {
@@ -257,7 +259,7 @@ int options_parse(struct options *ret, int argc, char **argv)
 
 	memset(ret, 0, sizeof(*ret));
 	/* "+": the program's own options are not ours. */
-	while ((option = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+h", longopts, NULL)) != -1) {
 		r = take_option(ret, option);
 		if (r >= 0)
 			return r;

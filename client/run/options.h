@@ -16,7 +16,7 @@ struct options {
 	bool private_daemon;     /* asked for; else only when none is there */
 	const char *config_path; /* of the private daemon; NULL: defaults */
 	const char *policy;
-	const char *node; /* a snapshot's directory */
+	const char *node; /* a snapshot's directory or shipped name */
 	bool has_inject;
 	struct dmaheap_inject_req inject;
 	bool strict;

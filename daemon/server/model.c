@@ -13,8 +13,6 @@
 #include "mm/cost.h"
 #include "mm/snapshot.h"
 
-#define PATH_BYTES (2 * CONFIG_TEXT_BYTES)
-
 _printf_(2, 3) static int invalid(struct conf_error *err, const char *fmt, ...)
 {
 	va_list ap;
@@ -181,19 +179,32 @@ static int parse_texts(const struct config *c, const struct conf_texts *t,
 	return 0;
 }
 
+/* As find_profile(), but a name without a slash may be a path as well. */
+static bool find_snapshot(const struct config *c, char buf[CONF_PATH_BYTES])
+{
+	resolve_path(c, c->node.snapshot, buf, CONF_PATH_BYTES);
+	if (strchr(c->node.snapshot, '/') || access(buf, R_OK) == 0)
+		return true;
+	return conf_find_shipped(buf, "snapshots", c->node.snapshot, "");
+}
+
 static int load_snapshot(const struct config *c, const struct conf_texts *texts,
 			 const char *where, struct snapshot **ret,
 			 struct conf_error *err)
 {
 	_cleanup_(conf_texts_finip) struct conf_texts own = CONF_TEXTS_INIT;
-	char dir[PATH_BYTES];
+	char dir[CONF_PATH_BYTES];
 	int r;
 
 	if (texts)
 		return parse_texts(c, texts, where, ret, err);
 	if (!*c->node.snapshot)
 		return 0;
-	resolve_path(c, c->node.snapshot, dir, sizeof(dir));
+	if (!find_snapshot(c, dir))
+		return invalid(err,
+			       "[node] snapshot: \"%s\" is neither a directory "
+			       "nor a shipped snapshot",
+			       c->node.snapshot);
 	r = conf_read_snapshot_dir(dir, &own, err);
 	if (r == CONF_E_INVALID)
 		return MODEL_E_INVALID;

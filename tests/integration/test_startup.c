@@ -113,7 +113,10 @@ static void a_bad_config_is_refused_with_file_line_and_key(void)
 		"[node]");
 	refuses(&(struct daemon_options){.config = "[node]\nsnapshot = "
 						   "nowhere\n"},
-		"nowhere/buddyinfo");
+		"[node] snapshot: \"nowhere\" is neither a directory nor");
+	refuses(&(struct daemon_options){.config = "[node]\nsnapshot = "
+						   "./nowhere\n"},
+		"/./nowhere/buddyinfo");
 	refuses(&(struct daemon_options){.config =
 						 "[node]\nprofile = nothing\n"},
 		"[node] profile: \"nothing\"");

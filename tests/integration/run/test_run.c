@@ -335,6 +335,7 @@ static void bad_options_are_refused_with_what_is_allowed(void)
 	} bad[] = {
 		{"--inject", "stall=0ms", "stall=0ms: wants"},
 		{"--inject", "stall=80us", "stall=80us: wants"},
+		{"--inject", "stall=1.5s", "wants a whole number of ms or s"},
 		{"--inject", "fail-rate=2", "fail-rate=2: wants"},
 		{"--inject", "errno=NOTHING", "errno=NOTHING: wants"},
 		{"--inject", "colour=red", "unknown; known are"},
@@ -355,6 +356,15 @@ static void bad_options_are_refused_with_what_is_allowed(void)
 	}
 	command_run(&c, WORDS(RUN_DOUBLE, "--strict"), NULL);
 	expect_status(&c, 2);
+	command_end(&c);
+	command_run(&c, WORDS(RUN_DOUBLE, "-h"), NULL);
+	expect_status(&c, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.out, "usage: dmaheap-run"));
+	command_end(&c);
+	/* The program's own is not ours. */
+	command_run(&c, WORDS(RUN_DOUBLE, "echo", "-h"), NULL);
+	expect_status(&c, 0);
+	CU_ASSERT_STRING_EQUAL(c.out, "-h\n");
 	command_end(&c);
 	command_run(&c,
 		    WORDS(RUN_DOUBLE, "--socket", "/x", "--policy", "800",

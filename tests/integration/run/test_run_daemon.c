@@ -379,6 +379,30 @@ static void the_shipped_config_takes_policy_and_node(void)
 	command_end(&c);
 }
 
+static void a_node_is_a_shipped_name_too(void)
+{
+	char dir[64], config[128];
+	struct command c;
+
+	command_run(&c,
+		    WORDS(RUN_PROGRAM, "--node", "phone-fragmented", "true"),
+		    NULL);
+	expect_status(&c, 0);
+	command_end(&c);
+	command_run(&c, WORDS(RUN_PROGRAM, "--node", "no-such", "true"), NULL);
+	expect_status(&c, 1);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(c.err, "[node] snapshot: \"no-such\" is neither"));
+	command_end(&c);
+	/* In a file, too: also where nothing is beside it. */
+	make_config(dir, "[node]\nsnapshot = order4-low-840\n");
+	snprintf(config, sizeof(config), "%s/c.conf", dir);
+	command_run(&c, WORDS(RUN_PROGRAM, "--config", config, "true"), NULL);
+	expect_status(&c, 0);
+	command_end(&c);
+	remove_config(dir);
+}
+
 static json_int_t first_stall(const json_t *report)
 {
 	const json_t *first =
@@ -530,6 +554,7 @@ int main(int argc, char **argv)
 		 faults_of_the_users_config_name_its_lines},
 		{"the shipped config takes policy and node",
 		 the_shipped_config_takes_policy_and_node},
+		{"a node is a shipped name, too", a_node_is_a_shipped_name_too},
 		{"an injected stall is seen and reported",
 		 an_injected_stall_is_seen_and_reported},
 		{"an injected failure is seen", an_injected_failure_is_seen},
