@@ -69,6 +69,22 @@ static int take_seed(struct lab_args *args, const char *value)
 	return LAB_EXIT_OK;
 }
 
+static int take_format(struct lab_args *args, enum lab_format format)
+{
+	if (args->format != LAB_FORMAT_TEXT && args->format != format)
+		return lab_usage("only one of --json, --tsv and --html");
+	args->format = format;
+	return LAB_EXIT_OK;
+}
+
+static int take_html(struct lab_args *args, const char *file)
+{
+	if (!file)
+		return lab_usage("--html needs a file");
+	args->html_file = file;
+	return take_format(args, LAB_FORMAT_HTML);
+}
+
 static int take_option(struct lab_args *args, int argc, char **argv, int *i)
 {
 	const char *name = argv[*i];
@@ -77,15 +93,16 @@ static int take_option(struct lab_args *args, int argc, char **argv, int *i)
 		return take_policies(args, argc, argv, i);
 	if (!strcmp(name, "--seed"))
 		return take_seed(args, option_value(argc, argv, i));
-	if (!strcmp(name, "--json")) {
-		args->format = LAB_FORMAT_JSON;
-	} else if (!strcmp(name, "--tsv")) {
-		args->format = LAB_FORMAT_TSV;
-	} else if (!strcmp(name, "--html")) {
-		args->format = LAB_FORMAT_HTML;
-		args->html_file = option_value(argc, argv, i);
-		if (!args->html_file)
-			return lab_usage("--html needs a file");
+	if (!strcmp(name, "--json"))
+		return take_format(args, LAB_FORMAT_JSON);
+	if (!strcmp(name, "--tsv"))
+		return take_format(args, LAB_FORMAT_TSV);
+	if (!strcmp(name, "--html"))
+		return take_html(args, option_value(argc, argv, i));
+	if (!strcmp(name, "--profile")) {
+		args->overrides.profile = option_value(argc, argv, i);
+		if (!args->overrides.profile)
+			return lab_usage("--profile needs a file or a name");
 	} else if (!strcmp(name, "--node")) {
 		args->overrides.node_dir = option_value(argc, argv, i);
 		if (!args->overrides.node_dir)

@@ -4,7 +4,7 @@
 /*
  * The arguments that run, sweep and replay share.
  *
- *   SCENARIO|NAME...  --node DIR  --policy P...  --seed N
+ *   SCENARIO|NAME...  --node DIR  --profile P  --policy P...  --seed N
  *   --json | --tsv | --html FILE
  *
  * --policy takes all words up to the next option: names of policies, and files

@@ -139,8 +139,13 @@ static int read_file(struct merge *merge, unsigned int column, const char *file)
 	return r;
 }
 
+/* A file without the line has nothing there, which is not 0. */
 static void merge_cell(const struct lab_summary *sum, struct strbuf *out)
 {
+	if (sum->n == 0) {
+		strbuf_append_string(out, "\t-\t-\t-\t-\t-\t-\t-");
+		return;
+	}
 	strbuf_append(out,
 		      "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
 		      "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64,

@@ -13,8 +13,9 @@ static const struct {
 	const char *usage;
 } verbs[] = {
 	{"run", cmd_run,
-	 "run SCENARIO|NAME... [--node DIR] [--policy P...] [--seed N]\n"
-	 "      [--json | --tsv | --html FILE]       run scenarios"},
+	 "run SCENARIO|NAME... [--node DIR] [--profile FILE|NAME] [--seed N]\n"
+	 "      [--policy NAME|FILE...] [--json | --tsv | --html FILE]\n"
+	 "                                           run scenarios"},
 	{"sweep", cmd_sweep,
 	 "sweep SCENARIO|NAME... [the same options]\n"
 	 "                                           every policy in every "
@@ -23,7 +24,8 @@ static const struct {
 	 "merge FILE...                            compare results of run "
 	 "--tsv"},
 	{"replay", cmd_replay,
-	 "replay TRACE [--node DIR] [--policy P] [--seed N] [--json | --tsv]\n"
+	 "replay TRACE [--node DIR] [--profile FILE|NAME] [--seed N]\n"
+	 "      [--policy NAME|FILE] [--json | --tsv | --html FILE]\n"
 	 "                                           run a recorded trace "
 	 "again"},
 	{"import", cmd_import,
@@ -33,7 +35,9 @@ static const struct {
 	 "calibrate [--output FILE]                measure this machine's "
 	 "costs"},
 	{"experiment", experiment_main,
-	 "experiment [--seed N] [--json] NAME...|all|list\n"
+	 "experiment [--seed N] [--trace FILE] [--daemon PROGRAM] "
+	 "[--manage-thp]\n"
+	 "      [--json] NAME...|all|list\n"
 	 "                                           the five sources' "
 	 "questions"},
 };
@@ -45,13 +49,29 @@ static void print_usage(FILE *to)
 		fprintf(to, "  %s\n", verbs[i].usage);
 }
 
+static bool asks_for_help(const char *arg)
+{
+	return !strcmp(arg, "--help") || !strcmp(arg, "-h");
+}
+
+static int run_verb(unsigned int verb, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (asks_for_help(argv[i])) {
+			printf("usage: dmaheap-lab %s\n", verbs[verb].usage);
+			return LAB_EXIT_OK;
+		}
+	}
+	return verbs[verb].run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_usage(stderr);
 		return LAB_EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+	if (asks_for_help(argv[1])) {
 		print_usage(stdout);
 		return LAB_EXIT_OK;
 	}
@@ -59,9 +79,9 @@ int main(int argc, char **argv)
 		printf("dmaheap-lab %s\n", DMAHEAP_VERSION);
 		return LAB_EXIT_OK;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(verbs); i++) {
 		if (!strcmp(argv[1], verbs[i].name))
-			return verbs[i].run(argc - 1, argv + 1);
+			return run_verb(i, argc - 1, argv + 1);
 	}
 	return lab_usage("no such verb: %s", argv[1]);
 }

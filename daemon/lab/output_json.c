@@ -74,6 +74,7 @@ static json_t *json_summary(struct json *j, const struct lab_table *table,
 	set_u64(j, object, "max_ns", sum.max_ns);
 	set_u64(j, object, "sum_ns", sum.sum_ns);
 	set_u64(j, object, "stall_ns", sum.stall_ns);
+	set_u64(j, object, "failed_stall_ns", sum.failed_stall_ns);
 	return object;
 }
 

@@ -60,11 +60,14 @@ static void text_summary(const struct lab_summary *sum,
 	strbuf_append(out,
 		      "\n     n %" PRIu64 ", failed %" PRIu64
 		      "; usec: min %" PRIu64 ", median %" PRIu64
-		      ", p90 %" PRIu64 ", max %" PRIu64 ", stalled %" PRIu64
-		      "\n",
+		      ", p90 %" PRIu64 ", max %" PRIu64 "; stalled %" PRIu64,
 		      sum->n, sum->n_failed, ns_to_us(sum->min_ns),
 		      ns_to_us(sum->median_ns), ns_to_us(sum->p90_ns),
 		      ns_to_us(sum->max_ns), ns_to_us(sum->stall_ns));
+	if (sum->n_failed)
+		strbuf_append(out, ", %" PRIu64 " of it in those that failed",
+			      ns_to_us(sum->failed_stall_ns));
+	strbuf_append_char(out, '\n');
 }
 
 static int text_set(const struct lab_table *table, uint32_t set,

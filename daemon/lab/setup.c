@@ -346,15 +346,19 @@ static int setup_snapshot(struct snapshot **ret, const struct node_setup *setup,
 }
 
 static int setup_costs(struct node_setup *setup, const char *file,
+		       const struct lab_overrides *overrides,
 		       char ret_profile[LAB_NAME_BYTES], struct conf_error *err)
 {
-	const char *name = setup->profile ? setup->profile->value : "built-in";
+	const char *name = setup->profile ? setup->profile->value : NULL;
 
-	(void)snprintf(ret_profile, LAB_NAME_BYTES, "%s", name);
+	if (overrides->profile) {
+		name = overrides->profile;
+		file = NULL; /* relative to the working directory */
+	}
+	(void)snprintf(ret_profile, LAB_NAME_BYTES, "%s",
+		       name ? name : "built-in");
 	setup->params.costs = cost_profile_default();
-	if (!setup->profile)
-		return 0;
-	return lab_profile(&setup->params.costs, name, file, err);
+	return name ? lab_profile(&setup->params.costs, name, file, err) : 0;
 }
 
 static int setup_node(struct node **ret, struct node_setup *setup,
@@ -367,7 +371,7 @@ static int setup_node(struct node **ret, struct node_setup *setup,
 
 	if (overrides->has_seed)
 		setup->params.seed = overrides->seed;
-	r = setup_costs(setup, file, ret_profile, err);
+	r = setup_costs(setup, file, overrides, ret_profile, err);
 	if (!r)
 		r = setup_snapshot(&snapshot, setup, file, overrides, err);
 	if (r)

@@ -20,6 +20,7 @@
 /* What the command line says instead of the scenario. */
 struct lab_overrides {
 	const char *node_dir; /* a snapshot, NULL: as the scenario says */
+	const char *profile;  /* of costs, NULL: as the scenario says */
 	bool has_seed;
 	uint64_t seed;
 	const char *const *policies; /* names, instead of each table's */

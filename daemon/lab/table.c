@@ -87,6 +87,7 @@ static void summarise_row(struct lab_summary *sum, const struct lab_row *row,
 	sum->stall_ns += row->stall_ns;
 	if (row->failed) {
 		sum->n_failed++;
+		sum->failed_stall_ns += row->stall_ns;
 		return;
 	}
 	latencies[sum->n - sum->n_failed - 1] = row->latency_ns;

@@ -55,7 +55,8 @@ struct lab_results {
 	size_t n_tables;
 };
 
-/* Of the rows of one set (0: of all); times only of those that succeeded. */
+/* Of the rows of one set (0: of all); times only of those that succeeded, but
+ * for the time stalled. */
 struct lab_summary {
 	uint64_t n;
 	uint64_t n_failed;
@@ -64,7 +65,8 @@ struct lab_summary {
 	uint64_t p90_ns;
 	uint64_t max_ns;
 	uint64_t sum_ns;
-	uint64_t stall_ns;
+	uint64_t stall_ns;        /* of all */
+	uint64_t failed_stall_ns; /* of those that failed */
 	uint64_t bytes;
 	uint64_t blocks[POLICY_ORDER_COUNT];
 };

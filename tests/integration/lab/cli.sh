@@ -43,6 +43,12 @@ expect 2 'usage: dmaheap-lab' "$lab"
 expect 0 'replay TRACE' "$lab" --help
 expect 0 'dmaheap-lab ' "$lab" --version
 expect 2 'no such verb' "$lab" dance
+for verb in run sweep merge replay import calibrate experiment; do
+	expect 0 "usage: dmaheap-lab $verb" "$lab" "$verb" --help
+done
+expect 2 'only one of --json, --tsv and --html' "$lab" run ./small.conf --json --tsv
+expect 2 'only one of --json, --tsv and --html' "$lab" sweep ./small.conf --tsv --html x
+expect 0 '"seed"' "$lab" run ./small.conf --json --json
 expect 2 'order4-reclaim' "$lab" run
 expect 1 'neither a shipped scenario' "$lab" run moon
 expect 1 'neither a shipped scenario' "$lab" run ./moon
@@ -114,6 +120,19 @@ if grep -qE '(src|href)=|@import|url\(' page.html; then
 	fail "--html fetches something"
 fi
 
+# The time stalled is of all allocations, the others of those that succeed.
+cat >full.conf <<'END'
+[node]
+size = 32M
+occupants = kernel:30% anon:60%
+[table full]
+policy = 840-mid
+[step alloc]
+size = 28M
+END
+expect 0 'n 1, failed 1' "$lab" run full.conf
+stalled=$(sed -n 's/.*stalled \([0-9]*\), \1 of it in those that failed$/\1/p' out)
+[ "${stalled:-0}" -gt 0 ] || fail "no time stalled in a failed one: $(grep stalled out)"
 expect 0 '0-only' "$lab" sweep ./small.conf
 expect 0 'stalled_us' "$lab" sweep order4-reclaim --tsv
 expect 2 'needs a scenario' "$lab" sweep
@@ -130,6 +149,8 @@ expect 0 '"snapshot": "order4-enough-800"' "$lab" run order4-reclaim --json
 
 expect 2 'needs 1 to 8 files' "$lab" merge
 expect 0 'low-memory	8,4,0	1	16	74625' "$lab" merge \
+	"$root/tests/data/order4-reclaim.tsv" mine.tsv
+expect 0 'only	840-high	1	-	-	-	-	-	-	-	4	' "$lab" merge \
 	"$root/tests/data/order4-reclaim.tsv" mine.tsv
 expect 1 'cannot be read' "$lab" merge nowhere.tsv
 printf 'a\tb\t1\tx\t5\t0\t0\t0\n' >bad.tsv
@@ -184,6 +205,13 @@ expect 1 'kernel.txt:1: dma_heap_stat: no time' "$lab" import kernel.txt
 grep -q '^zero_page = [0-9]' host.conf || fail "calibrate wrote no zero_page"
 sed 's/^size = 64M/size = 64M\nprofile = .\/host.conf/' small.conf >host-small.conf
 expect 0 'profile ./host.conf' "$lab" run ./host-small.conf
+expect 0 'profile host.conf' "$lab" run small.conf --profile host.conf
+expect 0 'profile arm64-phone' "$lab" sweep ./host-small.conf --profile arm64-phone
+expect 0 'profile ./host.conf' "$lab" replay buffers.trace --profile ./host.conf
+expect 1 'moon: no such cost profile' "$lab" run small.conf --profile moon
+expect 2 '--profile needs' "$lab" run small.conf --profile
+[ "$("$lab" run small.conf --tsv --profile host.conf | grep -v '^#')" != \
+	"$(grep -v '^#' mine.tsv)" ] || fail "--profile changes no time"
 expect 2 'only --output' "$lab" calibrate fast
 expect 1 'full/host.conf' "$lab" calibrate --output full/host.conf
 if [ -w /dev/full ]; then
