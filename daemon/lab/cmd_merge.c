@@ -13,7 +13,8 @@
 /*
  * Results of several runs side by side: each file of `run --tsv`, or a source's
  * own table of the same columns, is a column; each condition, policy and set a
- * line.
+ * line. Where n begins again, another table of the same condition does, which
+ * is a line of its own.
  */
 
 #define MERGE_FILES_MAX 8u
@@ -23,6 +24,7 @@ struct line {
 	char condition[LAB_NAME_BYTES];
 	char policy[LAB_NAME_BYTES];
 	uint32_t set;
+	uint32_t part; /* 2: the second table of that condition, and so on */
 	struct lab_table cells[MERGE_FILES_MAX]; /* only rows are used */
 };
 
@@ -32,13 +34,14 @@ struct merge {
 };
 
 static struct line *find_line(struct merge *merge, const char *condition,
-			      const char *policy, uint32_t set)
+			      const char *policy, uint32_t set, uint32_t part)
 {
 	struct line *lines, *line;
 
 	for (size_t i = 0; i < merge->n_lines; i++) {
 		line = &merge->lines[i];
-		if (line->set == set && !strcmp(line->condition, condition) &&
+		if (line->set == set && line->part == part &&
+		    !strcmp(line->condition, condition) &&
 		    !strcmp(line->policy, policy))
 			return line;
 	}
@@ -47,11 +50,35 @@ static struct line *find_line(struct merge *merge, const char *condition,
 		return NULL;
 	merge->lines = lines;
 	line = &lines[merge->n_lines++];
-	*line = (struct line){.set = set};
+	*line = (struct line){.set = set, .part = part};
 	(void)snprintf(line->condition, sizeof(line->condition), "%s",
 		       condition);
 	(void)snprintf(line->policy, sizeof(line->policy), "%s", policy);
 	return line;
+}
+
+/* Return: the line that row @n of a file belongs to, NULL: no memory. */
+static struct line *line_for(struct merge *merge, unsigned int column,
+			     const char *condition, const char *policy,
+			     uint32_t set, uint32_t n)
+{
+	struct line *line = NULL;
+	uint32_t part = 1;
+
+	for (size_t i = 0; i < merge->n_lines; i++) {
+		struct line *other = &merge->lines[i];
+
+		if (other->cells[column].n_rows && other->set == set &&
+		    !strcmp(other->condition, condition) &&
+		    !strcmp(other->policy, policy)) {
+			line = other; /* the last one that the file has */
+			part = line->part;
+		}
+	}
+	if (line &&
+	    line->cells[column].rows[line->cells[column].n_rows - 1].n >= n)
+		part++;
+	return find_line(merge, condition, policy, set, part);
 }
 
 enum {
@@ -105,11 +132,13 @@ static int add_row(struct merge *merge, unsigned int column, char *text,
 					"number",
 					file, number, i + 1, fields[i]);
 	}
-	line = find_line(merge, fields[COLUMN_CONDITION], fields[COLUMN_POLICY],
-			 (uint32_t)values[COLUMN_SET]);
+	line = line_for(merge, column, fields[COLUMN_CONDITION],
+			fields[COLUMN_POLICY], (uint32_t)values[COLUMN_SET],
+			(uint32_t)values[COLUMN_N]);
 	row = line ? lab_table_add(&line->cells[column]) : NULL;
 	if (!row)
 		return lab_fail("%s", strerror(ENOMEM));
+	row->n = (uint32_t)values[COLUMN_N];
 	row->latency_ns = values[COLUMN_LATENCY] * 1000;
 	row->composition[8] = (uint32_t)values[COLUMN_8];
 	row->composition[4] = (uint32_t)values[COLUMN_4];
@@ -169,8 +198,10 @@ static int merge_render(const struct merge *merge, char **files,
 	for (size_t i = 0; i < merge->n_lines; i++) {
 		const struct line *line = &merge->lines[i];
 
-		strbuf_append(out, "%s\t%s\t%" PRIu32, line->condition,
-			      line->policy, line->set);
+		strbuf_append(out, "%s", line->condition);
+		if (line->part > 1)
+			strbuf_append(out, "#%" PRIu32, line->part);
+		strbuf_append(out, "\t%s\t%" PRIu32, line->policy, line->set);
 		for (unsigned int f = 0; f < n_files; f++) {
 			struct lab_summary sum;
 			int r = lab_summarise(&line->cells[f], 0, &sum);

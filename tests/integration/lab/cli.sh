@@ -152,6 +152,10 @@ expect 0 'low-memory	8,4,0	1	16	74625' "$lab" merge \
 	"$root/tests/data/order4-reclaim.tsv" mine.tsv
 expect 0 'only	840-high	1	-	-	-	-	-	-	-	4	' "$lab" merge \
 	"$root/tests/data/order4-reclaim.tsv" mine.tsv
+# Two tables of one condition, with one policy, stay two.
+"$lab" run order4-reclaim --policy 800 --tsv >twice.tsv
+expect 0 'low-memory	800	2	16' "$lab" merge twice.tsv
+expect 0 'low-memory#2	800	2	16' "$lab" merge twice.tsv
 expect 1 'cannot be read' "$lab" merge nowhere.tsv
 printf 'a\tb\t1\tx\t5\t0\t0\t0\n' >bad.tsv
 expect 1 'bad.tsv:1: column 4' "$lab" merge bad.tsv
