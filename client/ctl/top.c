@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -40,45 +42,138 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static void print_zones(const struct dmaheap_stats_node *node)
+/* One line, cut at the screen's right edge: a wrapped one pushes others out. */
+static void _printf_(1, 2) line(const char *format, ...)
 {
-	struct units_text a, b;
+	int row = getcury(stdscr);
+	char text[512];
+	va_list args;
 
-	for (uint32_t i = 0; i < node->n_zones; i++) {
-		const struct dmaheap_stats_zone *z = &node->zone[i];
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	addnstr(text, COLS);
+	move(row + 1, 0);
+}
 
-		printw("zone %-8s %8s of %s free; blocks of order 10 to 0:",
-		       z->name, units_size(z->free_bytes, &a),
-		       units_size(z->size_bytes, &b));
-		for (int o = DMAHEAP_ORDER_COUNT - 1; o >= 0; o--)
-			printw(" %ju", (uintmax_t)z->free_blocks[o]);
-		addch('\n');
+static void heading(const char *text)
+{
+	attron(A_REVERSE);
+	line("%s", text);
+	attroff(A_REVERSE);
+}
+
+static void print_zone(const struct dmaheap_stats_zone *z)
+{
+	struct units_text free, size;
+	char room[128], blocks[320];
+	size_t n = 0;
+
+	(void)snprintf(room, sizeof(room), "zone %-8s %8s of %s free", z->name,
+		       units_size(z->free_bytes, &free),
+		       units_size(z->size_bytes, &size));
+	for (int o = DMAHEAP_ORDER_COUNT - 1; o >= 0; o--)
+		n += (size_t)snprintf(blocks + n, sizeof(blocks) - n, " %ju",
+				      (uintmax_t)z->free_blocks[o]);
+	if (strlen(room) + strlen("; blocks of order 10 to 0:") + n <=
+	    (size_t)COLS) {
+		line("%s; blocks of order 10 to 0:%s", room, blocks);
+	} else {
+		line("%s; blocks of order 10 to 0:", room);
+		line("   %s", blocks);
 	}
+}
+
+#define CELL_BYTES 40u
+
+/* From left to right. Where the screen is too narrow for all, those of the
+ * highest rank are left out first. */
+static const struct column {
+	const char *name;
+	int width; /* < 0: to the left */
+	int rank;
+} columns[] = {
+	{"HEAP", -16, 0}, {"POLICY", -10, 0},  {"BUFFERS", 7, 2},
+	{"BYTES", 7, 1},  {"POOLS", 7, 3},     {"ALLOCS/S", 8, 0},
+	{"FAIL/S", 7, 0}, {"HIT%", 6, 0},      {"P50", 8, 0},
+	{"P99", 8, 0},    {"STALL P99", 9, 0},
+};
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+/* Return: the highest rank that still fits, or 0. */
+static int rank_that_fits(void)
+{
+	int rank, width;
+
+	for (rank = 3; rank > 0; rank--) {
+		width = -1; /* no gap before the first */
+		for (size_t c = 0; c < N_COLUMNS; c++)
+			if (columns[c].rank <= rank)
+				width += abs(columns[c].width) + 1;
+		if (width <= COLS)
+			break;
+	}
+	return rank;
+}
+
+static void format_row(char (*cells)[CELL_BYTES], char *text, size_t text_bytes)
+{
+	int rank = rank_that_fits();
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t c = 0; c < N_COLUMNS && n < text_bytes; c++) {
+		if (columns[c].rank > rank)
+			continue;
+		n += (size_t)snprintf(text + n, text_bytes - n, "%s%*.*s",
+				      n ? " " : "", columns[c].width,
+				      abs(columns[c].width), cells[c]);
+	}
+}
+
+static void print_headings(void)
+{
+	char cells[N_COLUMNS][CELL_BYTES], text[256];
+
+	for (size_t c = 0; c < N_COLUMNS; c++)
+		(void)snprintf(cells[c], CELL_BYTES, "%s", columns[c].name);
+	format_row(cells, text, sizeof(text));
+	heading(text);
+}
+
+static void print_heap(const struct sample_heap *s)
+{
+	char cells[N_COLUMNS][CELL_BYTES], text[256];
+	struct units_text unit;
+	size_t c = 0;
+
+#define CELL(...) (void)snprintf(cells[c++], CELL_BYTES, __VA_ARGS__)
+	CELL("%s", s->name);
+	CELL("%s", s->policy);
+	CELL("%ju", (uintmax_t)s->buffers);
+	CELL("%s", units_size(s->bytes, &unit));
+	CELL("%s", units_size(s->pool_bytes, &unit));
+	CELL("%.1f", s->allocs_per_s);
+	CELL("%.1f", s->failures_per_s);
+	CELL("%.1f", s->hit_percent);
+	CELL("%s", units_time(s->measured_p50_ns, &unit));
+	CELL("%s", units_time(s->measured_p99_ns, &unit));
+	CELL("%s", units_time(s->stall_p99_ns, &unit));
+#undef CELL
+	format_row(cells, text, sizeof(text));
+	line("%s", text);
 }
 
 static void print_heaps(const struct dmaheap_stats *before,
 			const struct dmaheap_stats *now, double seconds)
 {
-	struct units_text bytes, pool, p50, p99, stall;
-
-	attron(A_REVERSE);
-	printw("%-20s %-12s %8s %8s %8s %9s %7s %6s %9s %9s %9s\n", "HEAP",
-	       "POLICY", "BUFFERS", "BYTES", "POOLS", "ALLOCS/S", "FAIL/S",
-	       "HIT%", "P50", "P99", "STALL P99");
-	attroff(A_REVERSE);
+	print_headings();
 	for (uint32_t i = 0; i < now->n_heaps; i++) {
 		struct sample_heap s = sample_of_heap(&before->heap[i],
 						      &now->heap[i], seconds);
 
-		printw("%-20s %-12s %8ju %8s %8s %9.1f %7.1f %6.1f %9s %9s "
-		       "%9s\n",
-		       s.name, s.policy, (uintmax_t)s.buffers,
-		       units_size(s.bytes, &bytes),
-		       units_size(s.pool_bytes, &pool), s.allocs_per_s,
-		       s.failures_per_s, s.hit_percent,
-		       units_time(s.measured_p50_ns, &p50),
-		       units_time(s.measured_p99_ns, &p99),
-		       units_time(s.stall_p99_ns, &stall));
+		print_heap(&s);
 	}
 }
 
@@ -87,7 +182,10 @@ static void print_events(const struct dmaheap_stats *now)
 {
 	uint64_t next = now->events.next;
 
-	printw("\nlast allocations\n");
+	line("%s", "");
+	line("last allocations");
+	heading("        ID    SIZE COMPOSITION          SOURCE  MEASURED  "
+		"MODELLED STALL");
 	for (uint64_t back = 1; back <= next && back <= DMAHEAP_STATS_EVENTS &&
 				getcury(stdscr) < LINES - 1;
 	     back++) {
@@ -99,14 +197,13 @@ static void print_events(const struct dmaheap_stats *now)
 
 		if (e->n != next - back + 1)
 			break;
-		printw("%10ju %8s %-24s %-7s measured %9s, modelled stall "
-		       "%9s%s\n",
-		       (uintmax_t)e->id, units_size(e->size_bytes, &size),
-		       names_composition(e->blocks, &composition),
-		       names_source(e->source),
-		       units_time(e->measured_total_ns, &measured),
-		       units_time(e->modelled_stall_ns, &stall),
-		       e->status ? ", failed" : "");
+		line("%10ju %7s %-20s %-7s %8s  %14s%s", (uintmax_t)e->id,
+		     units_size(e->size_bytes, &size),
+		     names_composition(e->blocks, &composition),
+		     names_source(e->source),
+		     units_time(e->measured_total_ns, &measured),
+		     units_time(e->modelled_stall_ns, &stall),
+		     e->status ? " failed" : "");
 	}
 }
 
@@ -118,16 +215,17 @@ static void draw(const struct dmaheap_stats *before,
 	struct units_text resident, parked, budget;
 
 	erase();
-	printw("dmaheapd %s, pid %d, %s loop, clock %s: %u connections, %.1f "
-	       "requests/s (q quits)\n",
-	       d->version, d->pid, d->loop, d->clock, d->n_connections,
-	       (double)(d->requests - before->daemon.requests) / seconds);
-	printw("backing %s: %s resident, %s parked, budget %s\n", b->mode,
-	       units_size(b->resident_bytes, &resident),
-	       units_size(b->parked_bytes, &parked),
-	       units_size(b->budget_bytes, &budget));
-	print_zones(&now->node);
-	addch('\n');
+	line("q quits; dmaheapd %s, pid %d, %s loop, clock %s", d->version,
+	     d->pid, d->loop, d->clock);
+	line("%u connections, %.1f requests/s", d->n_connections,
+	     (double)(d->requests - before->daemon.requests) / seconds);
+	line("backing %s: %s resident, %s parked, budget %s", b->mode,
+	     units_size(b->resident_bytes, &resident),
+	     units_size(b->parked_bytes, &parked),
+	     units_size(b->budget_bytes, &budget));
+	for (uint32_t i = 0; i < now->node.n_zones; i++)
+		print_zone(&now->node.zone[i]);
+	line("%s", "");
 	print_heaps(before, now, seconds);
 	print_events(now);
 	refresh();
@@ -150,7 +248,7 @@ static void draw_away(void)
 {
 	move(0, 0);
 	clrtoeol();
-	printw("the daemon is gone; waiting for the next one (q quits)");
+	line("the daemon is gone; waiting for the next one (q quits)");
 	refresh();
 }
 

@@ -316,9 +316,10 @@ static bool terminal_shows(int terminal, const char *text)
 	return false;
 }
 
-static pid_t start_top(const char *socket, int *ret_terminal)
+static pid_t start_top(const char *socket, unsigned short columns,
+		       int *ret_terminal)
 {
-	struct winsize size = {.ws_row = 40, .ws_col = 140};
+	struct winsize size = {.ws_row = 40, .ws_col = columns};
 	pid_t pid = forkpty(ret_terminal, NULL, NULL, &size);
 
 	T_REQUIRE(pid >= 0);
@@ -346,9 +347,23 @@ static void quit_top(pid_t pid, int terminal)
 static void top_draws_on_a_terminal_until_q(void)
 {
 	int terminal;
-	pid_t pid = start_top(it_daemon.socket, &terminal);
+	pid_t pid = start_top(it_daemon.socket, 140, &terminal);
 
 	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
+	quit_top(pid, terminal);
+}
+
+/* Wide, it shows all columns; narrow, those that fit, and no row wraps. */
+static void top_fits_its_columns_to_the_terminal(void)
+{
+	int terminal;
+	pid_t pid = start_top(it_daemon.socket, 140, &terminal);
+
+	CU_ASSERT_TRUE(terminal_shows(terminal, "BUFFERS   BYTES   POOLS"));
+	quit_top(pid, terminal);
+	pid = start_top(it_daemon.socket, 80, &terminal);
+	CU_ASSERT_TRUE(terminal_shows(terminal,
+				      "HEAP             POLICY     ALLOCS/S"));
 	quit_top(pid, terminal);
 }
 
@@ -360,7 +375,7 @@ static void top_heeds_its_keys_while_the_daemon_is_away(void)
 	pid_t pid;
 
 	T_REQUIRE(daemon_start(&other, &options));
-	pid = start_top(other.socket, &terminal);
+	pid = start_top(other.socket, 140, &terminal);
 	CU_ASSERT_TRUE(terminal_shows(terminal, "last allocations"));
 	daemon_kill(&other);
 	CU_ASSERT_TRUE(terminal_shows(terminal, "the daemon is gone"));
@@ -468,6 +483,8 @@ int main(int argc, char **argv)
 		{"top prints samples", top_prints_samples},
 		{"top draws on a terminal until q",
 		 top_draws_on_a_terminal_until_q},
+		{"top fits its columns to the terminal",
+		 top_fits_its_columns_to_the_terminal},
 		{"top heeds its keys while the daemon is away",
 		 top_heeds_its_keys_while_the_daemon_is_away},
 		{"doctor needs no daemon", doctor_needs_no_daemon},
