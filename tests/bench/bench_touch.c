@@ -6,10 +6,11 @@
  *   bench_touch [MODE...]     collapse plain folio; default: what may be here
  *
  * In turns, six in a row by hand and six served, as when a stream sets up its
- * buffers; the six served come as soon as those before are parked again. What
- * comes first after a pause finds every cache cold, on the daemon's side too,
- * and has a line of its own; so has the least that it could cost, a buffer of
- * 2 MiB folios from a server made by hand (see floor.h).
+ * buffers; the six served come as soon as those before are parked again. The
+ * first of each row is left out of that figure. The first after a pause finds
+ * every cache cold, on the daemon's side too, and has a line of its own; so has
+ * the least that it could cost, a buffer of 2 MiB folios from a server made by
+ * hand (see floor.h).
  *
  * collapse and plain run as an ordinary user, folio as root with manage_thp.
  * Rounds whose buffer was not parked yet are left out and counted.
@@ -246,8 +247,9 @@ static void compare(const struct mode *mode, const char *socket,
 		    false, mode->target);
 	report_first("served", &s.hand, &s.heap);
 	report_first("floor", &s.hand, &s.floor);
-	printf("  %u buffers, %u not parked; backing got %u%s%s\n",
-	       2 * ROUNDS * ROW, s.n_missed, report.backing_got,
+	printf("  the second to the last of %u rows of %u; %u were not parked; "
+	       "backing got %u%s%s\n",
+	       ROUNDS, ROW, s.n_missed, report.backing_got,
 	       report.backing_reason[0] ? ": " : "", report.backing_reason);
 	side_fini(&s.hand);
 	side_fini(&s.floor);
