@@ -209,16 +209,16 @@ static void set_identity(struct backing_buffer *bb, const struct making *m)
 static int finish(struct backing_buffer *bb, struct making *m, char *error)
 {
 	struct stat st;
-	uint64_t n_fallbacks;
+	uint64_t n_fallbacks, there_bytes;
 
 	if (fstat(bb->watched.own, &st) < 0)
 		return explain(m, -errno, error);
-	if (!memfd_is_whole(bb->watched.own, bb->size_bytes)) {
+	there_bytes = memfd_trim(bb->watched.own, bb->size_bytes);
+	if (there_bytes != bb->size_bytes) {
 		snprintf(error, BACKING_ERROR_BYTES,
-			 "the kernel left %" PRIu64 " of %" PRIu64
-			 " bytes unfilled",
-			 bb->size_bytes - (uint64_t)st.st_blocks * 512,
-			 bb->size_bytes);
+			 "the kernel filled %" PRIu64
+			 " bytes instead of %" PRIu64,
+			 there_bytes, bb->size_bytes);
 		return err_raise(-EIO);
 	}
 	n_fallbacks = count_fallbacks(bb, m) - m->fallbacks_before;

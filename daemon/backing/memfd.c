@@ -143,6 +143,16 @@ int memfd_claim(int own)
 	return fcntl(own, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }
 
+uint64_t memfd_trim(int own, uint64_t size_bytes)
+{
+	struct stat st;
+
+	if (fstat(own, &st) == 0 && (uint64_t)st.st_blocks * 512 > size_bytes)
+		(void)fallocate(own, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)size_bytes, (off_t)MIB(2));
+	return fstat(own, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
 bool memfd_is_whole(int own, uint64_t size_bytes)
 {
 	struct stat st;

@@ -327,6 +327,37 @@ static void a_switch_changed_while_it_runs_is_the_reason(void)
 	settings_restore(&guard);
 }
 
+/* Then the kernel makes 2 MiB for the first page of any file. */
+static void what_lies_behind_the_end_is_given_back(void)
+{
+	static const char *const settings[][2] = {{SWITCH_2MIB, "always"},
+						  {SWITCH_ALL, "force"}};
+	static const uint64_t sizes[] = {KIB(4), KIB(60), MIB(2) + KIB(4)};
+	struct settings_guard guard;
+
+	settings_guard(&guard,
+		       (const char *const[]){SWITCH_ALL, SWITCH_2MIB, NULL});
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(sizes); i++) {
+		uint64_t bytes = sizes[i / 2];
+		struct backing_buffer *bb;
+		struct harness h;
+		struct stat st;
+
+		CU_ASSERT_TRUE(settings_write(SWITCH_2MIB, "inherit"));
+		CU_ASSERT_TRUE(settings_write(SWITCH_ALL, "never"));
+		CU_ASSERT_TRUE(
+			settings_write(settings[i % 2][0], settings[i % 2][1]));
+		harness_start(&h, NULL);
+		bb = harness_make(&h, bytes);
+		T_REQUIRE(bb != NULL);
+		CU_ASSERT_EQUAL(fstat(backing_buffer_fd(bb), &st), 0);
+		CU_ASSERT_EQUAL((uint64_t)st.st_blocks * 512, bytes);
+		CU_ASSERT_TRUE(harness_is_zero(backing_buffer_fd(bb), bytes));
+		harness_stop(&h);
+	}
+	settings_restore(&guard);
+}
+
 static void a_parked_buffer_of_small_pages_is_collapsed(void)
 {
 	struct harness h;
@@ -530,6 +561,8 @@ int main(int argc, char **argv)
 		 manage_thp_opens_the_switch_that_collapse_needs},
 		{"a switch changed while it runs is the reason",
 		 a_switch_changed_while_it_runs_is_the_reason},
+		{"what lies behind the end is given back",
+		 what_lies_behind_the_end_is_given_back},
 		{"a parked buffer of small pages is collapsed",
 		 a_parked_buffer_of_small_pages_is_collapsed},
 		{"manage_thp restores the switches",
