@@ -26,7 +26,8 @@ held_long_enough() {
 	' "$dir/run.trace"
 }
 
-# replay CLOCK: 13 allocations of several sizes, half of them under pressure.
+# replay CLOCK: 16 allocations of several sizes, some of them under pressure,
+# some with pools that are filled in the background.
 replay() {
 	cat >"$dir/d.conf" <<END
 [daemon]
@@ -65,6 +66,11 @@ END
 	for size in 10M 1M 4K 10M 100K 10M; do
 		"$ctl" alloc "$size" --json >/dev/null || true
 	done
+	"$ctl" pressure release >/dev/null
+	"$ctl" policy --heap system set pool.refill=on >/dev/null
+	for size in 10M 1M 10M; do
+		"$ctl" alloc "$size" --json >/dev/null
+	done
 	"$ctl" shrink --to 1M >/dev/null
 	"$ctl" stop >/dev/null
 	wait "$daemon_pid" || true
@@ -76,6 +82,10 @@ END
 	held_long_enough "$1" || {
 		echo "FAILED: clock $1: the trace does not tell the hold time"
 		cat "$dir/run.trace"
+		return 1
+	}
+	grep -q ' refill ' "$dir/run.trace" || {
+		echo "FAILED: clock $1: no pool was refilled"
 		return 1
 	}
 	grep -q 'stall_ns=[1-9]' "$dir/run.trace" || {
