@@ -26,7 +26,17 @@ held_long_enough() {
 	' "$dir/run.trace"
 }
 
-# replay CLOCK: 16 allocations of several sizes, some of them under pressure,
+# alloc SIZE...: The budget has no room for 10M beside what another heap has
+# parked. While that is still being cleaned it cannot be taken back: a refusal.
+alloc() {
+	n=0
+	until "$ctl" alloc "$@" --json >/dev/null 2>"$dir/why"; do
+		n=$((n + 1))
+		[ "$n" -lt 100 ] || { cat "$dir/why"; exit 1; }
+	done
+}
+
+# replay CLOCK: Allocations of several sizes, some of them under pressure,
 # some with pools that are filled in the background.
 replay() {
 	cat >"$dir/d.conf" <<END
@@ -39,6 +49,8 @@ occupants = kernel:10% file:25% anon:20%
 swap = zram
 profile = $root/configs/profiles/arm64-phone.conf
 seed = 5
+[backing]
+budget = 11M
 [heap system]
 policy = 840-mid
 pool.limit = 8M
@@ -57,8 +69,9 @@ END
 		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
 		"$ctl" heaps >/dev/null
 	done
+	alloc 3M --heap system-uncached
 	for size in 10M 64K 1M 10M 3M 10M; do
-		"$ctl" alloc "$size" --json >/dev/null
+		alloc "$size"
 	done
 	"$ctl" alloc 2M --hold 1 >/dev/null
 	"$ctl" policy --heap system set pool.8.limit=2M >/dev/null
@@ -69,7 +82,7 @@ END
 	"$ctl" pressure release >/dev/null
 	"$ctl" policy --heap system set pool.refill=on >/dev/null
 	for size in 10M 1M 10M; do
-		"$ctl" alloc "$size" --json >/dev/null
+		alloc "$size"
 	done
 	"$ctl" shrink --to 1M >/dev/null
 	"$ctl" stop >/dev/null
@@ -82,6 +95,10 @@ END
 	held_long_enough "$1" || {
 		echo "FAILED: clock $1: the trace does not tell the hold time"
 		cat "$dir/run.trace"
+		return 1
+	}
+	[ "$(grep -c ' shrink ' "$dir/run.trace")" -gt 1 ] || {
+		echo "FAILED: clock $1: the budget made no heap shrink"
 		return 1
 	}
 	grep -q ' refill ' "$dir/run.trace" || {
