@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "base/err.h"
@@ -135,12 +136,16 @@ static int allow_calls(scmp_filter_ctx ctx)
 	return 0;
 }
 
-/* Memory that is never executable, and sockets that stay on this machine. */
+/* Memory that is never executable, sockets that stay on this machine, and one
+ * question. */
 static int allow_with_arguments(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp no_exec =
 		SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	const struct scmp_arg_cmp local = SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0);
+	/* Asked when the kernel makes no 2 MiB folios any more. */
+	const struct scmp_arg_cmp get_thp =
+		SCMP_A0(SCMP_CMP_EQ, PR_GET_THP_DISABLE, 0);
 	int r;
 
 	r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
@@ -151,6 +156,9 @@ static int allow_with_arguments(scmp_filter_ctx ctx)
 	if (!r)
 		r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
 					   SCMP_SYS(socket), 1, &local);
+	if (!r)
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl),
+					   1, &get_thp);
 	return r < 0 ? err_raise(r) : 0;
 }
 

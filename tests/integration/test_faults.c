@@ -20,12 +20,11 @@
 
 #define ROUNDS 12
 
-static const char config[] = "[daemon]\n"
-			     "latency = native\n"
-			     "[node]\n"
-			     "size = 256M\n"
-			     "[backing]\n"
-			     "mode = plain\n";
+#define CONFIG(mode)                                                           \
+	"[daemon]\nlatency = native\nconfine = kill\n[node]\nsize = 256M\n"    \
+	"[backing]\nmode = " mode "\n"
+
+static const char *config = CONFIG("plain");
 
 static const char *loop_kind;
 static unsigned int n_served, n_refused;
@@ -228,6 +227,15 @@ static void filling_and_punching_fail(void)
 	TRY(false, "madvise:6", "madvise:5:14", "fallocate:3");
 }
 
+/* As when no 2 MiB are free: then buffers are of smaller pages. */
+static void collapsing_fails(void)
+{
+	config = CONFIG("collapse");
+	TRY(false, "madvise:5:11", "madvise:7:11");
+	CU_ASSERT_EQUAL(n_refused, 0);
+	config = CONFIG("plain");
+}
+
 static void sendmsg_fails(void)
 {
 	/* EAGAIN, ENOBUFS, ETOOMANYREFS, EPIPE */
@@ -284,6 +292,7 @@ int main(int argc, char **argv)
 		{"memfd_create fails", memfd_create_fails},
 		{"mmap fails", mmap_fails},
 		{"filling and punching fail", filling_and_punching_fail},
+		{"collapsing fails", collapsing_fails},
 		{"sendmsg fails", sendmsg_fails},
 		{"recvmsg fails", recvmsg_fails},
 		{"accept fails", accept_fails},
