@@ -210,10 +210,11 @@ static int finish(struct backing_buffer *bb, struct making *m, char *error)
 {
 	struct stat st;
 	uint64_t n_fallbacks, there_bytes;
+	int r = memfd_trim(bb->watched.own, bb->size_bytes, &st);
 
-	if (fstat(bb->watched.own, &st) < 0)
-		return explain(m, -errno, error);
-	there_bytes = memfd_trim(bb->watched.own, bb->size_bytes);
+	if (r)
+		return explain(m, r, error);
+	there_bytes = (uint64_t)st.st_blocks * 512;
 	if (there_bytes != bb->size_bytes) {
 		snprintf(error, BACKING_ERROR_BYTES,
 			 "the kernel filled %" PRIu64

@@ -143,14 +143,15 @@ int memfd_claim(int own)
 	return fcntl(own, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }
 
-uint64_t memfd_trim(int own, uint64_t size_bytes)
+int memfd_trim(int own, uint64_t size_bytes, struct stat *ret)
 {
-	struct stat st;
-
-	if (fstat(own, &st) == 0 && (uint64_t)st.st_blocks * 512 > size_bytes)
-		(void)fallocate(own, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				(off_t)size_bytes, (off_t)MIB(2));
-	return fstat(own, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+	if (fstat(own, ret) < 0)
+		return err_raise(-errno);
+	if ((uint64_t)ret->st_blocks * 512 <= size_bytes)
+		return 0;
+	(void)fallocate(own, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)size_bytes, (off_t)MIB(2));
+	return fstat(own, ret) < 0 ? err_raise(-errno) : 0;
 }
 
 bool memfd_is_whole(int own, uint64_t size_bytes)

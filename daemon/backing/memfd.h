@@ -88,9 +88,10 @@ int memfd_claim(int own) _must_check_;
 /*
  * Gives back what the kernel has put behind the end: a whole folio of 2 MiB
  * where the host's huge pages for shared memory are at "always" or "force".
- * Return: the bytes that are there, or 0 if nobody can tell.
+ * @ret: receives what fstat() says afterwards
+ * Return: 0, or the errno of fstat().
  */
-uint64_t memfd_trim(int own, uint64_t size_bytes);
+int memfd_trim(int own, uint64_t size_bytes, struct stat *ret) _must_check_;
 
 /* Return: true if every page is there, as far as st_blocks tells. */
 bool memfd_is_whole(int own, uint64_t size_bytes);

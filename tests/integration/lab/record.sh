@@ -36,6 +36,19 @@ alloc() {
 	done
 }
 
+# begin_recording FILE: in the background, as $recorder.
+begin_recording() {
+	"$ctl" trace record "$1" >/dev/null 2>&1 &
+	recorder=$!
+	# The trace has begun when its first line is there.
+	n=0
+	until grep -q '^node' "$1" 2>/dev/null; do
+		n=$((n + 1))
+		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
+		"$ctl" heaps >/dev/null
+	done
+}
+
 # replay CLOCK: Allocations of several sizes, some of them under pressure,
 # some with pools that are filled in the background.
 replay() {
@@ -60,15 +73,7 @@ END
 	daemon_pid=$!
 	"$ctl" wait --timeout 10
 	rm -f "$dir/run.trace" # of the clock before
-	"$ctl" trace record "$dir/run.trace" >/dev/null 2>&1 &
-	recorder=$!
-	# The trace has begun when its first line is there.
-	n=0
-	until grep -q '^node' "$dir/run.trace" 2>/dev/null; do
-		n=$((n + 1))
-		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
-		"$ctl" heaps >/dev/null
-	done
+	begin_recording "$dir/run.trace"
 	alloc 3M --heap system-uncached
 	for size in 10M 64K 1M 10M 3M 10M; do
 		alloc "$size"
@@ -119,14 +124,7 @@ END
 
 # record FILE: the trace of three buffers of 1 MiB.
 record() {
-	"$ctl" trace record "$1" >/dev/null 2>&1 &
-	recorder=$!
-	n=0
-	until grep -q '^node' "$1" 2>/dev/null; do
-		n=$((n + 1))
-		[ "$n" -lt 1000 ] || { echo "no trace begins"; exit 1; }
-		"$ctl" heaps >/dev/null
-	done
+	begin_recording "$1"
 	# Each is parked before the next one comes.
 	for i in 1 2 3; do
 		"$ctl" alloc 1M --json >/dev/null
